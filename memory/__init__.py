@@ -1,0 +1,1 @@
+"""What Warpsmith remembers: the nouns, the store of runs and the innovation archive."""

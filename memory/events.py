@@ -1,0 +1,101 @@
+"""What happened in a run besides candidates: agents' events, people's reviews, and the sums over them.
+
+Not here: the store that keeps them. Invariant: an event says who decided (rules or a model) and, for a model,
+what was asked, answered and paid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from memory.records import Candidate, Evaluation, Record, Status
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class AgentEvent(Record):
+    """One decision of an agent."""
+
+    id: str
+    """Chosen by the caller; the same decision keeps its id when a run resumes."""
+    run_id: str
+    at: str
+    """ISO 8601, UTC."""
+    role: str
+    """planner, coder, compiler, profiler, critic or tuner."""
+    agent: Literal["rules", "model"]
+    model: str | None = None
+    generation: Count
+    candidate_id: str | None = None
+    prompt: str = ""
+    reply: str = ""
+    prompt_hash: str | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    cost_usd: Annotated[float, Field(ge=0)] | None = None
+    """None where the price is unknown."""
+    latency_s: Annotated[float, Field(ge=0)]
+    decision: str
+    """One sentence for the overseer."""
+    failure: str | None = None
+    """Why the agent produced nothing, where it did not."""
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> AgentEvent:
+        if (self.model is not None) != (self.agent == "model"):
+            raise ValueError(
+                f"an event of {self.agent!r} has model={self.model!r}; name a model iff one decided"
+            )
+        return self
+
+
+class Verdict(StrEnum):
+    """What a person said of a candidate."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    ANNOTATED = "annotated"
+    ROLLED_BACK = "rolled_back"
+
+
+class Review(Record):
+    """A person's word on a candidate."""
+
+    candidate_id: str
+    verdict: Verdict
+    note: str = ""
+    at: str
+    """ISO 8601, UTC."""
+
+
+@dataclass(frozen=True)
+class EvaluatedCandidate:
+    """A candidate with what the verifier said of its program, None until it has."""
+
+    candidate: Candidate
+    evaluation: Evaluation | None
+
+
+@dataclass(frozen=True)
+class RunCounts:
+    """How far a run is."""
+
+    candidates: int
+    evaluated: int
+    by_status: dict[Status, int]
+    """Evaluated candidates by verdict; verdicts that did not occur are absent."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What the language models of a run have used."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    """Sum of the known prices."""

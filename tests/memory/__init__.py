@@ -1,0 +1,1 @@
+"""Tests of the nouns, the store and the archive."""
