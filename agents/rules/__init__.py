@@ -1,0 +1,1 @@
+"""The agents by rules: no model, no key. They seed every run and remain the fallback of model-backed agents."""

@@ -1,0 +1,64 @@
+"""The coder by rules: builds blueprints, recalls innovations, moves tunables; it writes no new CUDA."""
+
+from __future__ import annotations
+
+from agents.rules import tuner
+from agents.schemas import CoderTask, Draft, Move, RepairRequest
+from memory.errors import WarpsmithError
+from memory.records import Origin, Status
+from tools.recipes.blueprints import Blueprint, blueprints, build
+
+_RESOURCE_RULES = frozenset(("shared_memory", "block_range", "grid_range", "memory"))
+
+
+class RulesCoder:
+    """Turns proposals of the rules planner into programs."""
+
+    def write(self, task: CoderTask) -> Draft:
+        """Raises WarpsmithError for a proposal that does not name what its move needs."""
+        proposal = task.proposal
+        if proposal.move is Move.SEED:
+            return _seeded(task)
+        if proposal.move is Move.RECALL:
+            return _recalled(task)
+        first = task.parents[0]
+        origin = Origin(
+            kind="tuner", agent="rules", detail=f"{proposal.move.value} {tuner.describe(proposal.values)}"
+        )
+        program = first.program.with_values(proposal.values)
+        return Draft(program, origin, proposal.idea, first.candidate.techniques)
+
+    def repair(self, task: CoderTask, draft: Draft, request: RepairRequest) -> Draft | None:  # noqa: ARG002
+        """Rules can mend one thing: a resource that ran out, by stepping every tunable down."""
+        exhausted = request.status is Status.OUT_OF_MEMORY or any(
+            d.rule in _RESOURCE_RULES for d in request.diagnostics
+        )
+        values = tuner.smaller(draft.program)
+        if not exhausted or not values:
+            return None
+        idea = f"{draft.idea}; needs less: {tuner.describe(values)}"
+        return Draft(draft.program.with_values(values), draft.origin, idea, draft.techniques)
+
+
+def _seeded(task: CoderTask) -> Draft:
+    way = _blueprint(task)
+    program = build(task.problem, way).with_values(task.proposal.values)
+    origin = Origin(kind="recipe", agent="rules", detail=", ".join(way.recipes))
+    return Draft(program, origin, task.proposal.idea, way.techniques)
+
+
+def _blueprint(task: CoderTask) -> Blueprint:
+    for way in blueprints(task.problem):
+        if way.name == task.proposal.blueprint:
+            return way
+    raise WarpsmithError(f"no blueprint {task.proposal.blueprint!r} for {task.problem.name}")
+
+
+def _recalled(task: CoderTask) -> Draft:
+    innovation = task.innovation
+    if innovation is None:
+        raise WarpsmithError(
+            f"proposal {task.proposal.id} recalls {task.proposal.innovation!r}, which is not at hand"
+        )
+    origin = Origin(kind="archive", agent="rules", detail=task.proposal.innovation or "")
+    return Draft(innovation.program, origin, task.proposal.idea, innovation.techniques)

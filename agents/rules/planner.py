@@ -1,0 +1,149 @@
+"""The planner by rules: recipes and recalled winners first, then the tunables of the best survivors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from agents.rules import tuner
+from agents.schemas import Briefing, Member, Move, Neighbour, Proposal
+from memory.errors import WarpsmithError
+from memory.records import Program
+from tools.binding import BindError, bind
+from tools.recipes.blueprints import Blueprint, blueprints, build
+
+ATTEMPTS_PER_SLOT = 20
+"""Draws before a slot is left empty because everything nearby was tried."""
+TOURNAMENT = 3
+CROSS_SHARE = 0.3
+
+
+class RulesPlanner:
+    """Plans without a model."""
+
+    def plan(self, briefing: Briefing, rng: Random) -> Sequence[Proposal]:
+        """Generation 0: the archive's winners, then every blueprint. Later: tune and cross the survivors."""
+        chosen: list[Proposal] = []
+        tried = set(briefing.tried)
+        source = _openings(briefing, rng) if briefing.generation == 0 else _variations(briefing, rng)
+        misses = 0
+        for proposal, program in source:
+            digest = program.content_hash()
+            if digest in tried:
+                misses += 1
+                if misses > ATTEMPTS_PER_SLOT * briefing.slots:
+                    break
+                continue
+            tried.add(digest)
+            chosen.append(proposal.model_copy(update={"id": f"{briefing.generation:03d}-{len(chosen):03d}"}))
+            if len(chosen) == briefing.slots:
+                break
+        return chosen
+
+
+_Planned = tuple[Proposal, Program]
+
+
+def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
+    for neighbour in briefing.neighbours:
+        if fits(neighbour, briefing):
+            yield _recall(neighbour, briefing), neighbour.innovation.program
+    ways = blueprints(briefing.problem)
+    programs = [(way, build(briefing.problem, way)) for way in ways]
+    for way, program in programs:
+        yield _seed(way, briefing, {}), program
+    # Slots left over go to other points of the same blueprints, the most promising one first.
+    tunable = [(way, program) for way, program in programs if program.tunables]
+    while tunable:
+        way, program = tunable[min(int(rng.expovariate(1.0)), len(tunable) - 1)]
+        values = tuner.mutate(program, rng, gentle=False)
+        if not values:
+            return
+        yield _seed(way, briefing, values), program.with_values(values)
+
+
+def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
+    """True where the innovation's program can be bound to this problem and returns what the module returns."""
+    graph = briefing.problem.graph
+    program = neighbour.innovation.program
+    if len(program.outputs) != len(graph.outputs) or set(program.updates) != set(graph.updates):
+        return False
+    try:
+        plan = bind(program, briefing.problem)
+        wanted = [graph.values[name].shape for name in graph.outputs]
+        return [plan.spec(name).shape for name in program.outputs] == wanted
+    except (BindError, KeyError):
+        return False
+
+
+def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:
+    innovation = neighbour.innovation
+    return Proposal(
+        id="",
+        generation=briefing.generation,
+        move=Move.RECALL,
+        idea=innovation.idea,
+        bottleneck="memory",
+        innovation=neighbour.id,
+    )
+
+
+def _seed(way: Blueprint, briefing: Briefing, values: dict[str, int]) -> Proposal:
+    at = f" (at {tuner.describe(values)})" if values else ""
+    return Proposal(
+        id="",
+        generation=briefing.generation,
+        move=Move.SEED,
+        idea=f"{way.idea.rstrip('.')}{at}",
+        bottleneck="memory",
+        blueprint=way.name,
+        values=values,
+    )
+
+
+def _variations(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
+    parents = [m for m in briefing.population if m.passed and m.program.tunables]
+    misses = 0
+    while parents and misses < ATTEMPTS_PER_SLOT * briefing.slots:
+        first = _tournament(parents, rng)
+        partners = [m for m in parents if m is not first and m.program.source == first.program.source]
+        if partners and rng.random() < CROSS_SHARE and not briefing.gentle:
+            second = rng.choice(partners)
+            planned = _varied(
+                Move.CROSS, (first, second), tuner.cross(first.program, second.program, rng), briefing
+            )
+        else:
+            planned = _varied(
+                Move.TUNE, (first,), tuner.mutate(first.program, rng, gentle=briefing.gentle), briefing
+            )
+        if planned is None:
+            misses += 1
+        else:
+            yield planned
+
+
+def _tournament(parents: Sequence[Member], rng: Random) -> Member:
+    """The best of a few drawn survivors; they are ordered best first."""
+    return parents[min(rng.randrange(len(parents)) for _ in range(TOURNAMENT))]
+
+
+def _varied(
+    move: Move, parents: tuple[Member, ...], values: dict[str, int], briefing: Briefing
+) -> _Planned | None:
+    if not values:
+        return None
+    first = parents[0]
+    profile = first.evaluation.profile
+    if profile is None:
+        raise WarpsmithError(f"candidate {first.candidate.id} passed and has no profile")
+    verb = "tune" if move is Move.TUNE else "mix in"
+    proposal = Proposal(
+        id="",
+        generation=briefing.generation,
+        move=move,
+        idea=f"{verb} {tuner.describe(values)} of {first.candidate.id}",
+        bottleneck=profile.bottleneck,
+        parents=tuple(m.candidate.id for m in parents),
+        values=values,
+    )
+    return proposal, first.program.with_values(values)

@@ -1,0 +1,133 @@
+"""The composition root: the one place that names concrete agents, stores and pools, and wires the graph."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from agents.ports import Team
+from agents.rules.coder import RulesCoder
+from agents.rules.compiler import RulesCompiler
+from agents.rules.critic import RulesCritic
+from agents.rules.planner import RulesPlanner
+from agents.rules.profiler import RulesProfiler
+from graph import nodes, routing
+from graph.context import RunContext, Stopwatch
+from graph.settings import Settings
+from graph.state import EvaluateJob, NodeName, ProposeJob, RunState
+from memory.archive import Archive
+from memory.embedding import HashEmbedder
+from memory.records import Run
+from memory.store import Store
+from tools.pool import LocalPool
+from tools.worker import WorkerSpec
+
+Graph = CompiledStateGraph[RunState, RunContext, RunState, RunState]
+
+
+def build_graph(saver: SqliteSaver) -> Graph:
+    """baseline → plan → propose* → evaluate* → critique → select → … → verify → review → archive → export."""
+    graph = StateGraph(RunState, context_schema=RunContext)
+    graph.add_node(NodeName.BASELINE, nodes.baseline)
+    graph.add_node(NodeName.PLAN, nodes.plan)
+    graph.add_node(
+        NodeName.PROPOSE, nodes.propose, input_schema=ProposeJob, destinations=(NodeName.EVALUATE,)
+    )
+    graph.add_node(NodeName.EVALUATE, nodes.evaluate, input_schema=EvaluateJob)
+    graph.add_node(NodeName.CRITIQUE, nodes.critique)
+    graph.add_node(NodeName.SELECT, nodes.select)
+    graph.add_node(NodeName.VERIFY, nodes.verify)
+    graph.add_node(NodeName.REVIEW, nodes.review)
+    graph.add_node(NodeName.ARCHIVE, nodes.archive)
+    graph.add_node(NodeName.EXPORT, nodes.export)
+    graph.add_node(NodeName.FINISH, nodes.finish)
+    graph.add_edge(START, NodeName.BASELINE)
+    graph.add_edge(NodeName.BASELINE, NodeName.PLAN)
+    graph.add_conditional_edges(NodeName.PLAN, routing.after_plan, [NodeName.PROPOSE, NodeName.CRITIQUE])
+    graph.add_edge(NodeName.EVALUATE, NodeName.CRITIQUE)
+    graph.add_edge(NodeName.CRITIQUE, NodeName.SELECT)
+    graph.add_conditional_edges(NodeName.SELECT, routing.after_select, [NodeName.PLAN, NodeName.VERIFY])
+    graph.add_conditional_edges(NodeName.VERIFY, routing.after_verify, [NodeName.REVIEW, NodeName.FINISH])
+    graph.add_conditional_edges(NodeName.REVIEW, routing.after_review, [NodeName.ARCHIVE, NodeName.VERIFY])
+    graph.add_edge(NodeName.ARCHIVE, NodeName.EXPORT)
+    graph.add_edge(NodeName.EXPORT, NodeName.FINISH)
+    graph.add_edge(NodeName.FINISH, END)
+    return graph.compile(checkpointer=saver)
+
+
+def rules_team(settings: Settings) -> Team:
+    """The agents that need no model."""
+    return Team(
+        RulesPlanner(), RulesCoder(), RulesCompiler(), RulesProfiler(), RulesCritic(settings.patience)
+    )
+
+
+@contextmanager
+def open_store(settings: Settings) -> Iterator[Store]:
+    """The run store under `home`, created on first use."""
+    settings.root.mkdir(parents=True, exist_ok=True)
+    with Store(store_path(settings)) as store:
+        yield store
+
+
+def store_path(settings: Settings) -> Path:
+    """The run store's file."""
+    return settings.root / "store.db"
+
+
+@contextmanager
+def open_archive(settings: Settings) -> Iterator[Archive]:
+    """The innovation archive: a Chroma server where one is named, else a folder under `home`."""
+    with Archive.open(settings.archive_url or settings.root / "archive", HashEmbedder()) as archive:
+        yield archive
+
+
+@contextmanager
+def open_saver(settings: Settings) -> Iterator[SqliteSaver]:
+    """Checkpoints under `home`. A power cut may lose the last commits, a crash of ours none: the store has the work."""
+    connection = sqlite3.connect(settings.root / "checkpoints.db", check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    try:
+        yield SqliteSaver(connection)
+    finally:
+        connection.close()
+
+
+def worker_spec(settings: Settings) -> WorkerSpec:
+    """How evaluation workers open their device."""
+    return WorkerSpec(settings.device, settings.root / "cache")
+
+
+@contextmanager
+def open_context(run: Run, store: Store, settings: Settings, *, warm: bool) -> Iterator[RunContext]:
+    """Live objects for one run; everything is closed, and every worker ended, on leaving.
+
+    warm: start the evaluation workers now rather than with the first candidate.
+    """
+    problem = store.problem(run.problem_hash)
+    twin = store.twin(run.problem_hash) or problem
+    with ExitStack() as stack:
+        pool = stack.enter_context(LocalPool(worker_spec(settings), settings.worker_count))
+        if warm:
+            pool.warm()
+        context = RunContext(
+            run=run,
+            problem=problem,
+            twin=twin,
+            settings=settings,
+            store=store,
+            archive=stack.enter_context(open_archive(settings)),
+            team=rules_team(settings),
+            pool=pool,
+            slots=threading.BoundedSemaphore(pool.size),
+            stopwatch=Stopwatch(),
+        )
+        yield context

@@ -1,0 +1,67 @@
+"""What candidates are judged on: trials drawn from the user's module, and the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.reference import Reference
+
+from memory.records import Problem
+from tools.baselines import modelled_eager
+from tools.evaluation import Case
+from tools.gpus import GpuSpec
+from tools.inputs import Distribution
+from tools.policy import Policy
+from tools.trial import MANIFEST, Manifest, Trial
+
+Seeds = Callable[[int, str], int]
+"""(index, purpose) -> seed of a trial."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where and how trials are made."""
+
+    problem: Problem
+    twin: Problem
+    policy: Policy
+    gpu: GpuSpec
+    directory: Path
+    deadline_s: float
+    seeds: Seeds
+
+
+def prepare_case(bench: Bench) -> Case:
+    """The case of a run, with one trial for each distribution; trials already on disk are reused.
+
+    The user's module runs in a child. Raises BadInput where it cannot be run in float64.
+    """
+    folders = [bench.directory / f"{i:03d}" for i in range(len(bench.policy.distributions))]
+    trials = [_existing(folder) for folder in folders]
+    if any(trial is None for trial in trials):
+        trials = list(draw_trials(bench, bench.twin, bench.policy.distributions, "trial", folders))
+    baseline = modelled_eager(bench.problem.graph, bench.gpu)
+    kept = tuple(trial for trial in trials if trial is not None)
+    return Case(bench.problem, bench.twin, kept, (baseline,), bench.policy)
+
+
+def _existing(folder: Path) -> Trial | None:
+    """The trial that an earlier start of the run left in `folder`; its manifest is written last."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    manifest = Manifest.model_validate_json(path.read_bytes())
+    return Trial(manifest.seed, manifest.distribution, folder)
+
+
+def draw_trials(
+    bench: Bench, problem: Problem, distributions: tuple[Distribution, ...], purpose: str, folders: list[Path]
+) -> list[Trial]:
+    """One trial for each distribution and folder, at the shapes of `problem`."""
+    with Reference(problem.target, problem, deadline_s=bench.deadline_s) as reference:
+        return [
+            reference.trial(bench.seeds(index, purpose), distribution, folder)
+            for index, (distribution, folder) in enumerate(zip(distributions, folders, strict=True))
+        ]

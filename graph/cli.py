@@ -1,0 +1,280 @@
+"""The command line: parses, calls, prints. Results go to stdout, progress and messages to stderr.
+
+Exit codes: 0 improved or passed; 3 nothing better than PyTorch, or a program that did not pass; 2 bad input;
+1 our fault.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from graph import doctor as doctoring
+from graph.build import open_archive, open_store
+from graph.display import (
+    Display,
+    archive_table,
+    candidates_table,
+    events_table,
+    hits_table,
+    runs_table,
+    summary_table,
+    to_json,
+    verdict_table,
+)
+from graph.judging import judge_file
+from graph.session import (
+    Outcome,
+    continue_run,
+    export_again,
+    find_summary,
+    resume_run,
+    run_candidates,
+    start_run,
+)
+from graph.settings import resolve_settings
+from memory.archive_entry import ArchiveFilter
+from memory.errors import WarpsmithError
+from memory.records import DType, RunStatus, Status
+from tools.problem import parse_target
+
+EXIT_NOT_IMPROVED = 3
+
+app = typer.Typer(
+    name="warpsmith",
+    help="Turn PyTorch modules into verified, faster CUDA kernels.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+archive_app = typer.Typer(help="Search the innovation archive.", no_args_is_help=True)
+app.add_typer(archive_app, name="archive")
+
+Target = Annotated[
+    str, typer.Argument(help="path/file.py (class Model, get_inputs, get_init_inputs) or file.py:ClassName")
+]
+Inputs = Annotated[str | None, typer.Option(help='input tensors, such as "f32[16,1024],i64[16]"')]
+Init = Annotated[str | None, typer.Option(help='constructor arguments as a Python literal, such as "[1024]"')]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object and no tables")]
+Home = Annotated[
+    Path | None, typer.Option(help="where runs, archive and caches live [default: ~/.warpsmith]")
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        "--arch",
+        help="GPU to simulate: h200, h100, a100, l40s, rtx4090, b200 or an architecture such as sm_90a",
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
+
+
+@app.command(
+    epilog="Examples:\n\n  warpsmith optimize examples/layernorm_gelu.py\n\n"
+    '  warpsmith optimize net.py:Block --inputs "f32[64,512]" --init "[512]" --gpu a100 --json'
+)
+def optimize(
+    target: Target,
+    inputs: Inputs = None,
+    init: Init = None,
+    gpu: Gpu = None,
+    generations: Annotated[int | None, typer.Option(help="generations at most [default: 5]")] = None,
+    population: Annotated[int | None, typer.Option(help="candidates per generation [default: 8]")] = None,
+    wall_s: Annotated[
+        float | None, typer.Option("--budget-s", help="seconds of searching at most [default: 900]")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="relative error that always passes [default: 1e-6]")
+    ] = None,
+    soak_trials: Annotated[
+        int | None, typer.Option("--soak", help="further random trials for the winner [default: 100]")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="evaluations at once [default: one per core, at most 8]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="same seed, same programs [default: 0]")] = None,
+    export_dir: Annotated[
+        Path | None, typer.Option("--out", help="folder of the exported winner [default: warpsmith-out]")
+    ] = None,
+    review: Annotated[
+        bool | None, typer.Option("--review/--no-review", help="wait for approval before archiving")
+    ] = None,
+    home: Home = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for CUDA kernels that beat PyTorch on a module. Exit code 0: improved; 3: PyTorch stays."""
+    settings = resolve_settings(
+        gpu=gpu, generations=generations, population=population, wall_s=wall_s, relative_tolerance=tolerance,
+        soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir, review=review, home=home,
+    )  # fmt: skip
+    parsed = parse_target(target, inputs=inputs, init=init)
+    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
+        run = start_run(parsed, settings, store, display.tell)
+        display.announce(run, store.problem(run.problem_hash))
+        outcome = continue_run(run, store, settings, display.tell)
+    _conclude(outcome, as_json=as_json)
+
+
+@app.command(epilog="Example:\n\n  warpsmith resume layernorm_gelu-2026 --budget-s 1800")
+def resume(
+    run: Annotated[str, typer.Argument(help="run id or its beginning")],
+    wall_s: Annotated[
+        float | None, typer.Option("--budget-s", help="a new limit of searching, in seconds")
+    ] = None,
+    generations: Annotated[int | None, typer.Option(help="a new limit of generations")] = None,
+    approve: Annotated[
+        bool | None, typer.Option("--approve/--reject", help="answer a run that waits for review")
+    ] = None,
+    note: Annotated[str, typer.Option(help="why, for the record")] = "",
+    home: Home = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Continue a run that was stopped or killed; nothing already evaluated is evaluated again."""
+    settings = resolve_settings(home=home)
+    answer = None if approve is None else {"verdict": "approved" if approve else "rejected", "note": note}
+    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
+        found = store.run(run)
+        display.announce(found, store.problem(found.problem_hash))
+        outcome = resume_run(
+            found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
+        )
+    _conclude(outcome, as_json=as_json)
+
+
+@app.command(epilog="Examples:\n\n  warpsmith show\n\n  warpsmith show layernorm_gelu-2026 --json")
+def show(
+    run: Annotated[str | None, typer.Argument(help="run id or its beginning; without it, all runs")] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """List runs, or show one: its outcome, candidates, agents' decisions."""
+    settings = resolve_settings(home=home)
+    with open_store(settings) as store:
+        if run is None:
+            summaries = [find_summary(r, store, settings) for r in store.runs()]
+            _print(runs_table(summaries), summaries, as_json=as_json)
+            return
+        found = store.run(run)
+        summary = find_summary(found, store, settings)
+        if as_json:
+            typer.echo(to_json(summary))
+            return
+        _print(summary_table(summary), summary, as_json=False)
+        _print(candidates_table(run_candidates(found, store)), None, as_json=False)
+        _print(events_table(store.events(found.id)), None, as_json=False)
+
+
+@app.command(epilog="Example:\n\n  warpsmith verify program.json --problem examples/layernorm_gelu.py --json")
+def verify(
+    program: Annotated[Path, typer.Argument(help="a Program as JSON")],
+    problem: Annotated[str, typer.Option(help="the module it must equal, as for `optimize`")],
+    inputs: Inputs = None,
+    init: Init = None,
+    gpu: Gpu = None,
+    tolerance: Annotated[float | None, typer.Option(help="relative error that always passes")] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a program from outside. Exit code 0 only where it PASSED."""
+    settings = resolve_settings(gpu=gpu, relative_tolerance=tolerance, home=home)
+    target = parse_target(problem, inputs=inputs, init=init)
+    evaluation = judge_file(program, target, settings)
+    _print(verdict_table(evaluation), evaluation, as_json=as_json)
+    if evaluation.status is not Status.PASSED:
+        raise typer.Exit(EXIT_NOT_IMPROVED)
+
+
+@app.command(epilog="Example:\n\n  warpsmith export layernorm_gelu-2026 --out kernels/")
+def export(
+    run: Annotated[str, typer.Argument(help="run id or its beginning")],
+    export_dir: Annotated[Path | None, typer.Option("--out", help="folder to write to")] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run's winner again as one Python file with `class ModelNew`."""
+    settings = resolve_settings(home=home, export_dir=export_dir)
+    with open_store(settings) as store:
+        summary = export_again(store.run(run), store, settings)
+    _print(f"exported to {summary.export_path}", summary, as_json=as_json)
+
+
+@archive_app.command(
+    "search", epilog='Example:\n\n  warpsmith archive search "softmax over the last dimension, fp32"'
+)
+def archive_search(
+    query: Annotated[str, typer.Argument(help="words or CUDA code")],
+    limit: Annotated[int, typer.Option(min=1, max=100)] = 8,
+    operation: Annotated[str | None, typer.Option(help="only with this operation, such as softmax")] = None,
+    dtype: Annotated[DType | None, typer.Option(help="only of this dtype")] = None,
+    arch: Annotated[str | None, typer.Option(help="only of this architecture")] = None,
+    home: Home = None,
+    as_json: Json = False,
+) -> None:
+    """Find verified winners by likeness."""
+    settings = resolve_settings(home=home)
+    where = ArchiveFilter(operations=(operation,) if operation else (), dtype=dtype, arch=arch)
+    with open_archive(settings) as archive:
+        hits = archive.search(query, limit=limit, where=where)
+    _print(hits_table(hits), hits, as_json=as_json)
+
+
+@archive_app.command("stats")
+def archive_stats(home: Home = None, as_json: Json = False) -> None:
+    """Count what the archive holds."""
+    settings = resolve_settings(home=home)
+    with open_archive(settings) as archive:
+        stats = archive.stats()
+    _print(archive_table(stats), stats, as_json=as_json)
+
+
+@app.command()
+def doctor(home: Home = None, as_json: Json = False) -> None:
+    """Say what this machine has, what that allows, and what to install; exit code 1 where a need is unmet."""
+    settings = resolve_settings(home=home)
+    checks = doctoring.examine(settings)
+    _print(doctoring.table(checks), checks, as_json=as_json)
+    if any(check.needed and not check.found for check in checks):
+        raise typer.Exit(1)
+
+
+def _conclude(outcome: Outcome, *, as_json: bool) -> None:
+    summary = outcome.summary
+    _print(summary_table(summary), summary, as_json=as_json)
+    if outcome.waits_for_review:
+        typer.echo(
+            f"{outcome.waits_for_review} waits for review: warpsmith resume {summary.run} --approve (or --reject)",
+            err=True,
+        )
+    if summary.status != RunStatus.IMPROVED.value:
+        raise typer.Exit(EXIT_NOT_IMPROVED)
+
+
+def _print(table: object, record: object, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(to_json(record))
+    else:
+        Console().print(table)
+
+
+def main() -> None:
+    """Entry of the `warpsmith` command: our own exceptions become one clear message and an exit code."""
+    try:
+        app()
+    except WarpsmithError as error:
+        typer.echo(f"warpsmith: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("warpsmith: interrupted; `warpsmith resume` continues the run", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Live objects of a run: what nodes use and no checkpoint holds. Passed again whenever a run is resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+
+from agents.ports import Team
+from agents.schemas import Member, Neighbour
+from graph.budget import Budget
+from graph.casework import Bench, prepare_case
+from graph.settings import Settings
+from memory.archive import Archive
+from memory.errors import WarpsmithError
+from memory.events import AgentEvent
+from memory.records import Candidate, Evaluation, Problem, Program, Run
+from memory.store import Store
+from tools.evaluation import Case
+from tools.gpus import GpuSpec, gpu_named
+from tools.pool import EvaluationPool
+
+
+class Stopwatch:
+    """Seconds between laps."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = clock()
+
+    def lap(self) -> float:
+        """Seconds since the last lap, or since the start."""
+        now = self._clock()
+        taken, self._last = now - self._last, now
+        return taken
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Everything a node may touch."""
+
+    run: Run
+    problem: Problem
+    twin: Problem
+    """The reduced twin that trials run at, or the problem itself."""
+    settings: Settings
+    store: Store
+    archive: Archive
+    team: Team
+    pool: EvaluationPool
+    slots: threading.BoundedSemaphore
+    """As many as the pool has workers: langgraph queues checkpoint writes in the pool that runs the nodes, so
+    nodes limit themselves and the graph runs with more threads than branches."""
+    stopwatch: Stopwatch
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    @property
+    def gpu(self) -> GpuSpec:
+        """The GPU that times refer to."""
+        return gpu_named(self.settings.gpu_name)
+
+    @property
+    def budget(self) -> Budget:
+        """Limits of the search."""
+        return Budget(self.settings.generations, self.settings.wall_s)
+
+    @cached_property
+    def bench(self) -> Bench:
+        """Where and how trials are made."""
+        return Bench(
+            problem=self.problem,
+            twin=self.twin,
+            policy=self.settings.policy,
+            gpu=self.gpu,
+            directory=self.settings.root / "runs" / self.run.id / "trials",
+            deadline_s=self.settings.capture_deadline_s,
+            seeds=self.trial_seed,
+        )
+
+    @cached_property
+    def case(self) -> Case:
+        """What every candidate is judged on; its trials are drawn on first use, by the `baseline` node."""
+        return prepare_case(self.bench)
+
+    def candidate_id(self, proposal_id: str, repair: int = 0) -> str:
+        """Unique and the same whenever the run resumes: a node that runs twice writes the same candidate."""
+        return f"{self.run.id}-{proposal_id}" + (f"-r{repair}" if repair else "")
+
+    def member(self, candidate_id: str) -> Member:
+        """A judged candidate with its program. Raises WarpsmithError if it was never judged."""
+        candidate = self.store.candidate(candidate_id)
+        evaluation = self.verdict(candidate.program_hash)
+        if evaluation is None:
+            raise WarpsmithError(f"candidate {candidate_id} has no verdict in the store")
+        return Member(candidate, self.store.program(candidate.program_hash), evaluation)
+
+    def verdict(self, program_hash: str) -> Evaluation | None:
+        """What the store already knows of a program under this problem, policy and device."""
+        return self.store.find_evaluation(
+            program_hash=program_hash,
+            problem_hash=self.run.problem_hash,
+            policy_hash=self.settings.policy.content_hash(),
+            device=self.run.device,
+        )
+
+    def add(self, candidate: Candidate, program: Program) -> None:
+        """Remember a candidate with its program; repeating it changes nothing."""
+        self.store.put_program(program)
+        self.store.put_candidate(candidate)
+
+    @cached_property
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """Innovations of the archive that resemble the problem, most similar first."""
+        hits = self.archive.neighbours(self.problem, self.gpu.arch, limit=4)
+        return tuple(Neighbour(h.id, h.innovation, h.similarity) for h in hits)
+
+    def trial_seed(self, index: int, purpose: str) -> int:
+        """Seed of one trial: hidden from whoever writes programs, different in every run."""
+        text = f"{self.run.id}/{self.run.seed}/{purpose}/{index}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
+
+    def record(self, role: str, decision: str, generation: int, *, candidate_id: str | None = None) -> None:
+        """Log one decision of a rules agent; the same decision is logged once however often its node runs."""
+        key = f"{role}/{generation}/{candidate_id}/{decision}"
+        digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+        self.store.put_event(
+            AgentEvent(
+                id=f"{self.run.id}-{digest}",
+                run_id=self.run.id,
+                at=self.now().isoformat(timespec="seconds"),
+                role=role,
+                agent="rules",
+                generation=generation,
+                candidate_id=candidate_id,
+                latency_s=0.0,
+                decision=decision,
+            )
+        )

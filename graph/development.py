@@ -1,0 +1,102 @@
+"""One proposal's way from idea to verdict: the coder writes, the pool judges, the compiler agent asks for repairs.
+
+Every effect is keyed by content or by the proposal's id, so running it again after a crash repeats nothing:
+a stored verdict is reused and a stored candidate is rewritten identically.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agents.schemas import CoderTask, Draft, Proposal
+from graph.context import RunContext
+from memory.records import Candidate, Evaluation
+from tools.worker import EvaluationJob
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A candidate and its evaluation."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+    reused: bool
+    """The verdict was in the store already."""
+
+
+def coder_task(proposal: Proposal, context: RunContext) -> CoderTask:
+    """What the coder is told about a proposal."""
+    innovation = None
+    if proposal.innovation is not None:
+        innovation = next(n.innovation for n in context.neighbours if n.id == proposal.innovation)
+    return CoderTask(
+        proposal=proposal,
+        problem=context.problem,
+        gpu=context.gpu,
+        parents=tuple(context.member(parent) for parent in proposal.parents),
+        innovation=innovation,
+    )
+
+
+def write(proposal: Proposal, context: RunContext) -> str:
+    """Have the coder write the program and store it as a candidate; returns the candidate's id."""
+    draft = context.team.coder.write(coder_task(proposal, context))
+    candidate = _candidate(proposal, draft, context, repair=0, parents=proposal.parents)
+    context.record(
+        "coder",
+        f"wrote {candidate.origin.kind}: {draft.idea}",
+        proposal.generation,
+        candidate_id=candidate.id,
+    )
+    return candidate.id
+
+
+def develop(proposal: Proposal, candidate_id: str, context: RunContext) -> list[Verdict]:
+    """Judge a candidate, repairing it as often as the compiler agent asks; the last verdict is the proposal's."""
+    candidate = context.store.candidate(candidate_id)
+    verdicts = [_judge(candidate, context)]
+    attempt = 1
+    while (request := context.team.compiler.review(verdicts[-1].evaluation, attempt)) is not None:
+        last = verdicts[-1].candidate
+        draft = Draft(context.store.program(last.program_hash), last.origin, last.idea, last.techniques)
+        mended = context.team.coder.repair(coder_task(proposal, context), draft, request)
+        if mended is None:
+            break
+        context.record(
+            "compiler", f"repair {attempt}: {request.instruction}", proposal.generation, candidate_id=last.id
+        )
+        verdicts.append(
+            _judge(_candidate(proposal, mended, context, repair=attempt, parents=(last.id,)), context)
+        )
+        attempt += 1
+    return verdicts
+
+
+def _candidate(
+    proposal: Proposal, draft: Draft, context: RunContext, *, repair: int, parents: tuple[str, ...]
+) -> Candidate:
+    candidate = Candidate(
+        id=context.candidate_id(proposal.id, repair),
+        run_id=context.run.id,
+        program_hash=draft.program.content_hash(),
+        generation=proposal.generation,
+        parents=parents,
+        origin=draft.origin,
+        idea=draft.idea,
+        techniques=draft.techniques,
+    )
+    context.add(candidate, draft.program)
+    return candidate
+
+
+def _judge(candidate: Candidate, context: RunContext) -> Verdict:
+    known = context.verdict(candidate.program_hash)
+    if known is not None:
+        return Verdict(candidate, known, reused=True)
+    case = context.case
+    job = EvaluationJob(context.store.program(candidate.program_hash), case)
+    with context.slots:
+        evaluation = context.pool.evaluate(job)
+    assert evaluation is not None, "only a soak has no verdict"
+    # Another branch may have judged the same program meanwhile; the store keeps the first verdict.
+    return Verdict(candidate, context.store.put_evaluation(evaluation), reused=False)

@@ -1,0 +1,172 @@
+"""What a finished run leaves: an innovation in the archive, an exported module, a status and a summary."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from agents.schemas import Member
+from graph.context import RunContext
+from graph.settings import settings_from_run
+from graph.state import RunState
+from memory.archive_entry import innovation_id
+from memory.errors import WarpsmithError
+from memory.events import EvaluatedCandidate
+from memory.records import Innovation, Problem, Profile, Program, Provenance, Run, RunStatus, Timing
+from memory.signature import problem_operations, problem_signature
+from memory.store import Store
+from tools.export import ExportReport, export_module, write_export
+
+
+def run_status(state: RunState) -> RunStatus:
+    """IMPROVED where a winner beat the baseline and passed its soak."""
+    return RunStatus.IMPROVED if state.winner else RunStatus.NOT_IMPROVED
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    names = ("warpsmith", "torch", "cuda-core", "nvidia-cuda-nvrtc")
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
+
+
+def passed_timing(member: Member) -> tuple[Timing, Profile]:
+    """A passed candidate's time and profile. Raises WarpsmithError for any other."""
+    timing, profile = member.evaluation.timing, member.evaluation.profile
+    if timing is None or profile is None:
+        raise WarpsmithError(
+            f"candidate {member.candidate.id} is {member.evaluation.status.value}, not passed"
+        )
+    return timing, profile
+
+
+def archive_winner(member: Member, state: RunState, context: RunContext) -> str:
+    """Put the winner into the archive; returns its id there."""
+    timing, profile = passed_timing(member)
+    innovation = Innovation(
+        problem_hash=context.run.problem_hash,
+        problem_name=context.problem.name,
+        signature=problem_signature(context.problem),
+        operations=problem_operations(context.problem),
+        dtype=context.problem.dtype,
+        arch=context.gpu.arch,
+        program=member.program,
+        idea=member.candidate.idea,
+        techniques=member.candidate.techniques,
+        best_us=timing.median_us,
+        speedup=timing.speedup,
+        floor_fraction=profile.floor_fraction,
+        verification="soak" if state.trials else "trials",
+        provenance=Provenance(
+            run_id=context.run.id,
+            device=context.run.device,
+            time_source=timing.source,
+            created=context.now().isoformat(timespec="seconds"),
+            versions=versions(),
+            trials=state.trials + len(context.case.trials),
+        ),
+    )
+    context.archive.add(innovation)
+    return innovation_id(innovation)
+
+
+def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
+    """Write the winner as one Python file under the export folder; returns its absolute path."""
+    timing, _ = passed_timing(member)
+    report = ExportReport(
+        device=context.run.device,
+        arch=context.gpu.arch,
+        time_source=timing.source,
+        best_us=timing.median_us,
+        baseline_us=timing.eager_us,
+        floor_us=timing.floor_us,
+        trials=state.trials + len(context.case.trials),
+        verified_shapes=_input_shapes(context.twin),
+        relative_tolerance=context.settings.relative_tolerance,
+        eager_factor=context.settings.eager_factor,
+        distributions=tuple(str(d) for d in context.settings.policy.distributions),
+        idea=member.candidate.idea,
+        versions=versions(),
+        created=context.now().isoformat(timespec="seconds"),
+        run_id=context.run.id,
+        candidate_id=member.candidate.id,
+    )
+    path = export_path(context.run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_export(path, export_module(context.problem, member.program, report))
+    return path
+
+
+def export_path(run: Run) -> Path:
+    """Where a run's winner is exported."""
+    return Path(run.settings["export_dir"]) / f"{run.id}.py"
+
+
+def _input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+    return {name: problem.graph.values[name].shape for name in problem.graph.inputs}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run's outcome as `optimize --json` prints it; times in µs."""
+
+    run: str
+    status: str
+    device: str
+    measured: bool
+    """False where the times are modelled."""
+    baseline_us: float | None
+    best_us: float | None
+    floor_us: float | None
+    speedup: float
+    """1 where nothing beats PyTorch: the result is PyTorch itself."""
+    evaluations: int
+    by_status: dict[str, int]
+    program_path: str | None
+    export_path: str | None
+
+
+def summarise_run(
+    store: Store, run_id: str, *, program_path: Path | None, export_path: Path | None
+) -> Summary:
+    """What the store knows of a run. The best candidate is the verified winner, or the fastest that passed."""
+    run = store.run(run_id)
+    policy_hash = settings_from_run(run.settings).policy.content_hash()
+    counts = store.counts(run.id, policy_hash=policy_hash)
+    rows = [
+        e
+        for e in store.evaluated(run.id, policy_hash=policy_hash)
+        if e.evaluation is not None and e.evaluation.timing is not None
+    ]
+    chosen = [e for e in rows if e.candidate.id == run.best_candidate] or sorted(rows, key=_median)
+    timing = chosen[0].evaluation.timing if chosen and chosen[0].evaluation else None
+    improved = run.status is RunStatus.IMPROVED
+    return Summary(
+        run=run.id,
+        status=run.status.value,
+        device=run.device,
+        measured=timing is not None and timing.source == "measured",
+        baseline_us=timing.eager_us if timing else None,
+        best_us=timing.median_us if timing else None,
+        floor_us=timing.floor_us if timing else None,
+        speedup=timing.speedup if timing and improved else 1.0,
+        evaluations=counts.evaluated,
+        by_status={status.value: count for status, count in sorted(counts.by_status.items())},
+        program_path=str(program_path) if program_path else None,
+        export_path=str(export_path) if export_path else None,
+    )
+
+
+def _median(row: EvaluatedCandidate) -> float:
+    timing = row.evaluation.timing if row.evaluation else None
+    return timing.median_us if timing else float("inf")
+
+
+def write_program(program: Program, path: Path) -> Path:
+    """The program as JSON, for `warpsmith verify`; written whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(program.model_dump_json(indent=1))
+    partial.replace(path)
+    return path

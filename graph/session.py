@@ -1,0 +1,177 @@
+"""Starts and resumes runs: everything between a command and the graph. Not here: what is printed (graph.cli)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from graph.build import Graph, build_graph, open_context, open_saver, store_path
+from graph.context import RunContext
+from graph.progress import Progress, StageStarted
+from graph.results import Summary, export_path, export_winner, summarise_run, write_program
+from graph.settings import Settings, settings_from_run
+from graph.state import RunState
+from memory.errors import BadInput
+from memory.events import EvaluatedCandidate
+from memory.lock import RunLock
+from memory.records import Run, RunStatus, Target
+from memory.store import Store
+from tools.problem import capture
+
+Listener = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, or that it waits for a person."""
+
+    summary: Summary
+    waits_for_review: str | None = None
+    """The candidate to be reviewed."""
+
+
+def start_run(target: Target, settings: Settings, store: Store, tell: Listener) -> Run:
+    """Capture the target and record a run. A run exists only for a problem that could be captured.
+
+    Raises: BadInput with the file, the line where known, and the remedy.
+    """
+    tell(StageStarted("capturing the module"))
+    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
+    problem_hash = store.put_pair(captured.problem, captured.reduced)
+    created = datetime.now(UTC)
+    kept = settings.model_copy(update={"export_dir": settings.export_dir.resolve()})
+    run = Run(
+        id=_run_id(captured.problem.name, created, problem_hash),
+        problem_hash=problem_hash,
+        device=settings.device.name,
+        settings=kept.as_text(),
+        seed=settings.seed,
+        created=created.isoformat(),
+    )
+    store.put_run(run)
+    return run
+
+
+def _run_id(name: str, created: datetime, problem_hash: str) -> str:
+    """Readable, sortable by time, and unique: `layernorm_gelu-20261202-091530-3fa9`."""
+    slug = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40] or "module"
+    tail = hashlib.sha256(f"{problem_hash}{created.isoformat()}".encode()).hexdigest()[:4]
+    return f"{slug}-{created:%Y%m%d-%H%M%S}-{tail}"
+
+
+def continue_run(
+    run: Run, store: Store, settings: Settings, tell: Listener, *, answer: dict[str, str] | None = None
+) -> Outcome:
+    """Run the graph from wherever the run stands to its end, or to the next review.
+
+    answer: a person's verdict, where the run waits for one.
+    Raises: StoreError where another process works on the run.
+    """
+    with RunLock(store_path(settings), run.id), _graph(run, store, settings, warm=True) as (graph, context):
+        config = _config(run, settings)
+        start: RunState | Command[str] | None = None
+        if answer is not None:
+            start = Command(resume=answer)
+        elif graph.get_state(config).created_at is None:
+            start = RunState(run_id=run.id)
+        for event in graph.stream(start, config, context=context, stream_mode="custom", durability="sync"):
+            if isinstance(event, Progress):
+                tell(event)
+        waiting = [i.value["candidate"] for task in graph.get_state(config).tasks for i in task.interrupts]
+        _write_best(run, store, settings)
+    return Outcome(find_summary(store.run(run.id), store, settings), waiting[0] if waiting else None)
+
+
+def _write_best(run: Run, store: Store, settings: Settings) -> None:
+    """The winner, or else the fastest program that passed, as JSON."""
+    best = store.run(run.id).best_candidate
+    candidate = store.candidate(best) if best else None
+    if candidate is None:
+        found = store.best_candidate(run.id, policy_hash=settings.policy.content_hash())
+        candidate = found.candidate if found else None
+    if candidate is not None:
+        write_program(store.program(candidate.program_hash), program_path(run, settings))
+
+
+@contextmanager
+def _graph(run: Run, store: Store, settings: Settings, *, warm: bool) -> Iterator[tuple[Graph, RunContext]]:
+    with open_saver(settings) as saver, open_context(run, store, settings, warm=warm) as context:
+        yield build_graph(saver), context
+
+
+def _config(run: Run, settings: Settings) -> RunnableConfig:
+    # langgraph queues checkpoint writes behind the branches of a fan-out: with fewer threads than branches a kill
+    # would lose finished ones. The context's semaphore limits the work instead.
+    threads = settings.population + 4
+    return {
+        "configurable": {"thread_id": run.id},
+        "max_concurrency": threads,
+        "recursion_limit": 20 + 6 * settings.generations,
+    }
+
+
+def resume_run(
+    run: Run,
+    store: Store,
+    settings: Settings,
+    tell: Listener,
+    *,
+    answer: dict[str, str] | None = None,
+    wall_s: float | None = None,
+    generations: int | None = None,
+) -> Outcome:
+    """Continue a run that was stopped or killed, under its own settings; limits given now win.
+
+    Raises: BadInput for a run that has ended.
+    """
+    if run.status is not RunStatus.RUNNING:
+        raise BadInput(f"run {run.id} has ended ({run.status.value}); see `warpsmith show {run.id}`")
+    kept = settings_from_run(run.settings, home=settings.home, wall_s=wall_s, generations=generations)
+    return continue_run(run, store, kept, tell, answer=answer)
+
+
+def export_again(run: Run, store: Store, settings: Settings) -> Summary:
+    """Write a run's winner again, into the export folder of `settings`. Raises BadInput for a run without one."""
+    if run.best_candidate is None:
+        raise BadInput(
+            f"run {run.id} has no verified winner ({run.status.value}); its result is PyTorch itself"
+        )
+    moved = run.model_copy(
+        update={"settings": {**run.settings, "export_dir": str(settings.export_dir.resolve())}}
+    )
+    with _graph(moved, store, settings_from_run(moved.settings, home=settings.home), warm=False) as (
+        graph,
+        context,
+    ):
+        state = RunState(**graph.get_state(_config(run, settings)).values)
+        export_winner(context.member(run.best_candidate), state, context)
+    return find_summary(moved, store, settings)
+
+
+def run_candidates(run: Run, store: Store) -> list[EvaluatedCandidate]:
+    """A run's candidates in order, judged under the run's own policy."""
+    return store.evaluated(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+
+
+def find_summary(run: Run, store: Store, settings: Settings) -> Summary:
+    """A run's outcome with the files it left, where they still are."""
+    program, export = program_path(run, settings), export_path(run)
+    return summarise_run(
+        store,
+        run.id,
+        program_path=program if program.exists() else None,
+        export_path=export if export.exists() else None,
+    )
+
+
+def program_path(run: Run, settings: Settings) -> Path:
+    """Where a run's best program is written as JSON."""
+    return settings.root / "runs" / run.id / "program.json"

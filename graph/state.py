@@ -1,0 +1,92 @@
+"""The graph's state: ids, counters and small records. Programs, verdicts and traces live in the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, TypedDict
+
+from langgraph.types import Overwrite
+
+from agents.schemas import Proposal
+
+
+class NodeName(StrEnum):
+    """Nodes of the graph."""
+
+    BASELINE = "baseline"
+    PLAN = "plan"
+    PROPOSE = "propose"
+    EVALUATE = "evaluate"
+    CRITIQUE = "critique"
+    SELECT = "select"
+    VERIFY = "verify"
+    REVIEW = "review"
+    ARCHIVE = "archive"
+    EXPORT = "export"
+    FINISH = "finish"
+
+
+def merge_ids(old: list[str], new: list[str]) -> list[str]:
+    """Union in order of id: associative and idempotent, so a repeated branch changes nothing."""
+    return sorted({*old, *new})
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What a checkpoint holds."""
+
+    run_id: str = ""
+    generation: int = 0
+    proposals: list[Proposal] = field(default_factory=list)
+    """Of the current generation."""
+    evaluated: Annotated[list[str], merge_ids] = field(default_factory=list)
+    """Candidate ids judged in the current generation."""
+    population: list[str] = field(default_factory=list)
+    """Surviving candidate ids, best first."""
+    lessons: list[str] = field(default_factory=list)
+    stagnation: int = 0
+    gentle: bool = False
+    spent_s: float = 0.0
+    stop: str = ""
+    """Why the search ended; empty while it goes on."""
+    refuted: list[str] = field(default_factory=list)
+    """Candidates that failed the soak or a person's review."""
+    winner: str = ""
+    trials: int = 0
+    """Random trials the winner passed in its soak."""
+    full_shape: bool = False
+    """The winner was also verified at the problem's own shapes."""
+    export_path: str = ""
+
+
+class Update(TypedDict, total=False):
+    """What a node may change; mypy catches a misspelt key, which langgraph would drop silently."""
+
+    generation: int
+    proposals: list[Proposal]
+    evaluated: list[str] | Overwrite
+    population: list[str]
+    lessons: list[str]
+    stagnation: int
+    gentle: bool
+    spent_s: float
+    stop: str
+    refuted: list[str]
+    winner: str
+    trials: int
+    full_shape: bool
+    export_path: str
+
+
+class ProposeJob(TypedDict):
+    """Payload of one fan-out branch: write a program."""
+
+    proposal: Proposal
+
+
+class EvaluateJob(TypedDict):
+    """Payload of one fan-out branch: judge a program, with repairs."""
+
+    proposal: Proposal
+    candidate_id: str

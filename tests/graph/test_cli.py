@@ -1,0 +1,109 @@
+"""The command line: exit codes, messages and what is left behind when the input is bad."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.graph.test_run import warpsmith
+from tests.problems import module_text, scaled_relu_program
+
+LIBRARY_BOUND = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+def get_inputs():
+    return [torch.rand(64, 64), torch.rand(64, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_help_lists_every_command_with_examples(tmp_path: Path) -> None:
+    shown = warpsmith(tmp_path, "--help").stdout
+    for name in ("optimize", "resume", "show", "verify", "export", "archive", "doctor"):
+        assert name in shown
+    assert "examples/layernorm_gelu.py" in warpsmith(tmp_path, "optimize", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (None, ["missing.py"], ["missing.py"]),
+        ("class Model(:\n", ["bad.py"], ["bad.py:1", "syntax error"]),
+        ("x = 1\n", ["bad.py"], ["bad.py", "Model"]),
+        (module_text(), ["bad.py", "--gpu", "voodoo2"], ["voodoo2", "h200"]),
+        (module_text(), ["bad.py", "--population", "0"], ["population"]),
+        (
+            module_text().replace("return torch.relu", "raise ValueError('no'); return torch.relu"),
+            ["bad.py"],
+            ["bad.py:", "no"],
+        ),
+    ],
+)
+def test_bad_input_is_one_message_and_exit_code_2(
+    tmp_path: Path, text: str | None, arguments: list[str], words: list[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "bad.py").write_text(text)
+    done = warpsmith(tmp_path, "optimize", *arguments, "--json")
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert json.loads(warpsmith(tmp_path, "show", "--json").stdout) == []
+
+
+def test_a_module_that_the_library_serves_best_ends_with_exit_code_3(tmp_path: Path) -> None:
+    (tmp_path / "product.py").write_text(LIBRARY_BOUND)
+    done = warpsmith(
+        tmp_path, "optimize", "product.py", "--json", "--quiet", "--generations", "2", "--population", "2"
+    )
+    assert done.returncode == 3, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["status"], summary["speedup"], summary["export_path"]) == ("not_improved", 1.0, None)
+    assert summary["by_status"] == {"passed": summary["evaluations"]}
+
+
+def test_a_program_file_that_is_no_program_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "scaled.py").write_text(module_text())
+    for text, word in (("{", "Invalid JSON"), ('{"source": "x"}', "steps")):
+        (tmp_path / "p.json").write_text(text)
+        done = warpsmith(tmp_path, "verify", "p.json", "--problem", "scaled.py")
+        assert done.returncode == 2
+        assert word in done.stderr
+
+
+def test_a_program_that_does_not_fit_the_problem_is_refused_with_reasons(tmp_path: Path) -> None:
+    (tmp_path / "scaled.py").write_text(module_text())
+    wrong = scaled_relu_program(outputs=("y", "y"))
+    (tmp_path / "p.json").write_text(wrong.model_dump_json())
+    done = warpsmith(tmp_path, "verify", "p.json", "--problem", "scaled.py", "--json")
+    assert done.returncode == 3
+    verdict = json.loads(done.stdout)
+    assert verdict["status"] == "schema_error"
+    assert "returns 2 outputs" in verdict["diagnostics"][0]["message"]
+
+
+def test_an_empty_archive_says_how_it_fills(tmp_path: Path) -> None:
+    assert "fills as runs end" in warpsmith(tmp_path, "archive", "search", "softmax").stdout
+
+
+def test_the_doctor_finds_what_this_machine_needs(tmp_path: Path) -> None:
+    done = warpsmith(tmp_path, "doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stdout
+    assert checks["g++"]["found"]
+    assert checks["NVRTC"]["found"]
+    assert not checks["GPU"]["needed"]

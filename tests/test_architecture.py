@@ -1,0 +1,103 @@
+"""The design's boundaries, read off the source: who imports whom, where heavy libraries live, how big files get."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("memory", "tools", "agents", "graph")
+ALLOWED = {
+    "memory": {"memory"},
+    "tools": {"tools", "memory"},
+    "agents": {"agents", "tools", "memory"},
+    "graph": {"graph", "agents", "tools", "memory"},
+}
+"""Imports point down only: graph -> agents -> tools -> memory."""
+MEMORY_OPEN_TO_TOOLS = {"memory.records", "memory.errors"}
+HOMES = {
+    "torch": ("tools/",),
+    "cuda": ("tools/",),
+    "langgraph": ("graph/",),
+    "langchain_openai": ("agents/llm.py",),
+    "chromadb": ("memory/chroma.py", "memory/archive.py"),
+    "streamlit": ("app.py", "ui/"),
+}
+MAX_MODULE_LINES = 400
+
+
+def _modules() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module, node.lineno
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_imports_downwards_only(path: Path) -> None:
+    package = path.relative_to(ROOT).parts[0]
+    ours = [(name, line) for name, line in _imports(path) if name.split(".")[0] in PACKAGES]
+    upward = [f"{name} (line {line})" for name, line in ours if name.split(".")[0] not in ALLOWED[package]]
+    assert not upward, f"{path.relative_to(ROOT)} imports {upward}"
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_tools_see_only_the_records_and_errors_of_memory(path: Path) -> None:
+    if path.relative_to(ROOT).parts[0] != "tools":
+        return
+    seen = {name for name, _ in _imports(path) if name.startswith("memory.")}
+    assert seen <= MEMORY_OPEN_TO_TOOLS, f"{path.relative_to(ROOT)} imports {seen - MEMORY_OPEN_TO_TOOLS}"
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_heavy_library_is_imported_in_its_one_home(path: Path) -> None:
+    place = str(path.relative_to(ROOT))
+    for name, line in _imports(path):
+        homes = HOMES.get(name.split(".")[0])
+        assert homes is None or place.startswith(homes), f"{place}:{line} imports {name}; its home is {homes}"
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+    lines = path.read_text().count("\n")
+    assert lines <= MAX_MODULE_LINES, f"{path.relative_to(ROOT)} has {lines} lines; split it by noun"
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_module_says_what_lives_in_it(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no module docstring"
+
+
+def test_only_the_composition_root_names_concrete_agents() -> None:
+    namers = [
+        str(path.relative_to(ROOT))
+        for path in _modules()
+        if path.relative_to(ROOT).parts[0] == "graph"
+        and any(name.startswith("agents.rules") for name, _ in _imports(path))
+    ]
+    assert namers == ["graph/build.py"]
+
+
+def test_the_installed_packages_are_all_listed() -> None:
+    listed = (ROOT / "pyproject.toml").read_text()
+    for path in _modules():
+        if path.name == "__init__.py":
+            package = ".".join(path.relative_to(ROOT).parent.parts)
+            assert f'"{package}"' in listed, f"pyproject.toml does not list package {package}"
+
+
+def test_paths_named_in_the_contributors_guide_exist() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text()
+    named = [word for word in guide.split("`")[1::2] if "/" in word and " " not in word]
+    assert named
+    for name in named:
+        assert list(ROOT.glob(name.rstrip("/"))), f"CONTRIBUTING.md names {name!r}, which does not exist"
+    assert guide.count("\n") <= 80

@@ -1,0 +1,1 @@
+"""Tests of the recipes: graphs in, verified programs out."""

@@ -1,0 +1,32 @@
+"""What this machine has: GPUs, a host compiler, NVRTC. For `warpsmith doctor`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import gettempdir
+
+from tools.nvrtc_toolkit import find_toolkit
+from tools.simulator.toolchain import Toolchain
+
+
+def gpus_present() -> tuple[str, ...]:
+    """Names of the NVIDIA GPUs that the driver reports; empty without a driver."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return ()
+    command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return tuple(line.strip() for line in answer.stdout.splitlines()) if answer.returncode == 0 else ()
+
+
+def host_compiler() -> str:
+    """Version of the host's C++ compiler. Raises ToolMissing with the remedy."""
+    return Toolchain(Path(gettempdir()), "g++", 20.0).version
+
+
+def nvrtc_summary() -> str:
+    """NVRTC's version, newest architecture and headers. Raises ToolMissing with the remedy."""
+    toolkit = find_toolkit()
+    return f"{toolkit.version[0]}.{toolkit.version[1]}, architectures up to {toolkit.archs[-1]}"

@@ -1,0 +1,150 @@
+"""Ways to turn a problem into a Program, and the Program of each: what the planner and the coder call.
+
+A Blueprint is a choice (how much to fuse, which thread layout each region gets); `build` carries it out. Both are pure
+functions of the captured graph, so that a Blueprint can be stored, mutated and built again elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from memory.records import Problem, Program
+from tools.recipes import activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering
+from tools.recipes.assemble import Assembler
+from tools.recipes.fusion import Fusion, Region, Unit, is_view
+from tools.recipes.kernels import RegionPlan, Variant
+from tools.recipes.shapes import Shapes
+from tools.recipes.variants import options
+
+REGISTRATIONS = (activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering)
+"""Modules that enter their rules into the registries when they are imported."""
+
+
+class FusionLevel(StrEnum):
+    """How much of the graph becomes kernels of our own."""
+
+    LIBRARY_ONLY = "library_only"
+    POINTWISE = "pointwise"
+    FULL = "full"
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """One way to build a Program for a problem."""
+
+    name: str
+    idea: str
+    """One sentence."""
+    techniques: tuple[str, ...]
+    recipes: tuple[str, ...]
+    """Names of the recipes it uses, as in `catalog()`."""
+    fusion: FusionLevel
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    """Thread layout by region (`R0`, `R1`, ... in the order they run); a region left out takes its best one."""
+
+
+TECHNIQUES: dict[Variant, tuple[str, ...]] = {
+    Variant.VECTOR: ("elementwise fusion", "vectorized loads"),
+    Variant.WARP_PER_ROW: ("reduction fusion", "warp shuffle", "register caching"),
+    Variant.BLOCK_PER_ROW: ("reduction fusion", "block reduction", "register caching"),
+    Variant.SHARED_ROW: ("reduction fusion", "block reduction", "shared memory caching"),
+    Variant.MULTI_PASS: ("reduction fusion", "block reduction", "multi-pass"),
+    Variant.SPLIT_ROW: ("reduction fusion", "split reduction", "multi-kernel"),
+    Variant.COLUMNS: ("reduction fusion", "coalesced column reduction", "register caching"),
+    Variant.COLUMNS_MULTI_PASS: ("reduction fusion", "coalesced column reduction", "multi-pass"),
+}
+
+
+def blueprints(problem: Problem, twin: Problem | None = None) -> tuple[Blueprint, ...]:
+    """Distinct ways to build the problem, most promising first; the library-only plan is always last."""
+    found: list[Blueprint] = []
+    plans = _plans(problem, twin, FusionLevel.FULL)
+    if plans:
+        best = {prefix: plan.variant for prefix, plan in plans.items()}
+        found.append(_full("fused", best, plans))
+        for rank in (1, 2):
+            other = {p: _option(plan, rank) for p, plan in plans.items()}
+            if other not in [b.variants for b in found]:
+                changed = sorted({v.value for p, v in other.items() if v != best[p]})
+                found.append(_full(f"fused_{'_'.join(changed)}", other, plans))
+        if any(plan.solved.reduced for plan in plans.values()) and _plans(
+            problem, twin, FusionLevel.POINTWISE
+        ):
+            found.append(
+                Blueprint(
+                    name="pointwise",
+                    idea="Fuse chains of elementwise operations and leave every reduction to the library.",
+                    techniques=TECHNIQUES[Variant.VECTOR],
+                    recipes=("pointwise",),
+                    fusion=FusionLevel.POINTWISE,
+                )
+            )
+    found.append(
+        Blueprint(
+            name="library",
+            idea="Call the library for every operation, without PyTorch's own overhead.",
+            techniques=("library calls",),
+            recipes=("library",),
+            fusion=FusionLevel.LIBRARY_ONLY,
+        )
+    )
+    return tuple(found)
+
+
+def build(problem: Problem, blueprint: Blueprint, twin: Problem | None = None) -> Program:
+    """The Program of a blueprint. Any captured graph has one.
+
+    `twin`: the problem at reduced shapes. One capture cannot tell a 64 that is the batch from a 64 that is a width;
+    two can, so that the Program binds to both. Without a twin, sizes are matched by value and place.
+    """
+    shapes, fusion, units = _cut(problem, twin, blueprint.fusion)
+    return Assembler(problem.graph, shapes, fusion).program(units, blueprint.variants)
+
+
+def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Shapes, Fusion, list[Unit]]:
+    graph = problem.graph
+    shapes = Shapes(graph, twin.graph if twin else None)
+    fusion = Fusion(graph, shapes, reductions=level is FusionLevel.FULL)
+    if level is FusionLevel.LIBRARY_ONLY:
+        return shapes, fusion, [i for i, node in enumerate(graph.nodes) if not is_view(node)]
+    return shapes, fusion, fusion.units()
+
+
+def _plans(problem: Problem, twin: Problem | None, level: FusionLevel) -> dict[str, RegionPlan]:
+    """Region plans with their best variants, by prefix."""
+    shapes, fusion, units = _cut(problem, twin, level)
+    if not any(isinstance(unit, Region) for unit in units):
+        return {}
+    assembler = Assembler(problem.graph, shapes, fusion)
+    assembler.program(units, {})
+    return assembler.plans
+
+
+def _option(plan: RegionPlan, rank: int) -> Variant:
+    allowed = options(plan)
+    return allowed[min(rank, len(allowed) - 1)]
+
+
+def _full(name: str, variants: dict[str, Variant], plans: dict[str, RegionPlan]) -> Blueprint:
+    used = list(dict.fromkeys(variants.values()))
+    techniques = tuple(dict.fromkeys(t for v in used for t in TECHNIQUES[v]))
+    titles = [f"{plan.title} ({variants[p].value.replace('_', ' ')})" for p, plan in plans.items()]
+    listed = "; ".join(titles[:4]) + (f"; and {len(titles) - 4} more regions" if len(titles) > 4 else "")
+    return Blueprint(
+        name=name,
+        idea=f"Fuse into {len(plans)} region{'s' if len(plans) > 1 else ''}, so that no intermediate of one touches "
+        f"memory: {listed}.",
+        techniques=techniques,
+        recipes=tuple(dict.fromkeys(recipe_of(v) for v in used)),
+        fusion=FusionLevel.FULL,
+        variants=variants,
+    )
+
+
+def recipe_of(variant: Variant) -> str:
+    """Name of the recipe a variant belongs to."""
+    return {Variant.VECTOR: "pointwise", Variant.COLUMNS_MULTI_PASS: "columns_multi_pass"}.get(
+        variant, variant.value
+    )

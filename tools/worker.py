@@ -1,0 +1,87 @@
+"""The worker: a long-lived spawned process that owns a device and evaluates programs, one job at a time.
+
+Covers: a crash or a hang of an evaluation ends the worker, never the run; nothing a candidate does reaches the
+process that coordinates. Does not cover: kernels on a simulated device need no worker to be contained, they run in
+a sandboxed process of their own; the worker is the second wall.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Literal
+
+from memory.errors import WarpsmithError
+from memory.records import Evaluation, Program
+from tools.devices.build import DeviceSpec, open_device
+from tools.devices.port import Device
+from tools.evaluation import Case, check_trials, evaluate
+
+
+@dataclass(frozen=True)
+class EvaluationJob:
+    """One question to a worker."""
+
+    program: Program
+    case: Case
+    kind: Literal["evaluate", "soak"] = "evaluate"
+
+    @property
+    def deadline_s(self) -> float:
+        """Wall seconds the answer may take; a soak gets the same allowance for every ten trials."""
+        scale = max(1.0, len(self.case.trials) / 10) if self.kind == "soak" else 1.0
+        return self.case.policy.deadline_s * scale
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """What a worker needs to open its device."""
+
+    device: DeviceSpec
+    cache_dir: Path
+
+
+@dataclass(frozen=True)
+class WorkerFailure:
+    """Our own or the machine's fault inside a worker, brought back to be raised where the job was given."""
+
+    kind: str
+    message: str
+
+
+Answer = Evaluation | WorkerFailure | None
+"""None answers a soak that passed."""
+
+
+def serve(connection: Connection, spec: WorkerSpec) -> None:
+    """Entry of a worker process: answer jobs until the pipe closes or None arrives."""
+    # A group of its own, so that one kill ends the worker and whatever it started.
+    os.setsid()
+    # The coordinator decides what an interrupt means; a worker just ends when its pipe does.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with open_device(spec.device, spec.cache_dir) as device:
+        connection.send("ready")
+        while True:
+            try:
+                job = connection.recv()
+            except EOFError:
+                return
+            if job is None:
+                return
+            connection.send(_answer(job, device))
+
+
+def _answer(job: EvaluationJob, device: Device) -> Answer:
+    try:
+        if job.kind == "soak":
+            return check_trials(job.program, job.case, device)
+        return evaluate(job.program, job.case, device)
+    except WarpsmithError as error:
+        return WorkerFailure(type(error).__name__, str(error))
+    except Exception:  # noqa: BLE001
+        # The process boundary: what is left is a bug of ours. It is reported whole and raised by the pool.
+        return WorkerFailure("Bug", traceback.format_exc())
