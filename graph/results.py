@@ -74,6 +74,7 @@ def archive_winner(member: Member, state: RunState, context: RunContext) -> str:
 def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
     """Write the winner as one Python file under the export folder; returns its absolute path."""
     timing, _ = passed_timing(member)
+    trials = state.trials + len(context.case.trials)
     report = ExportReport(
         device=context.run.device,
         arch=context.gpu.arch,
@@ -81,8 +82,9 @@ def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
         best_us=timing.median_us,
         baseline_us=timing.eager_us,
         floor_us=timing.floor_us,
-        trials=state.trials + len(context.case.trials),
+        trials=trials,
         verified_shapes=_input_shapes(context.twin),
+        full_shape_trials=trials if context.twin is context.problem else int(state.full_shape),
         relative_tolerance=context.settings.relative_tolerance,
         eager_factor=context.settings.eager_factor,
         distributions=tuple(str(d) for d in context.settings.policy.distributions),
@@ -94,8 +96,18 @@ def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
     )
     path = export_path(context.run)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_export(path, export_module(context.problem, member.program, report))
+    text = export_module(context.problem, member.program, report, constants=_constants(context))
+    write_export(path, text)
     return path
+
+
+def _constants(context: RunContext) -> dict[str, bytes]:
+    """Content of the tensors that forward makes from numbers in its code; they are in every trial's state."""
+    names = [entry.value for entry in context.problem.graph.state if entry.kind == "constant"]
+    if not names:
+        return {}
+    state = context.case.trials[0].load().state
+    return {name: state[name].tobytes() for name in names}
 
 
 def export_path(run: Run) -> Path:

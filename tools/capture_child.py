@@ -9,6 +9,7 @@ real then). Does not cover: constructors whose parameters' shapes depend on rand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -39,6 +40,8 @@ class Example:
     module: nn.Module
     inputs: tuple[object, ...]
     mode: FakeTensorMode
+    fake: bool
+    """True where the module's own tensors have no data either."""
 
     @property
     def shapes(self) -> Shapes:
@@ -50,6 +53,11 @@ class Example:
         with user_code(self.user, "forward"), self.mode, torch.no_grad():
             result: object = self.module(*self.inputs)
         return result
+
+    def renewed(self) -> Example:
+        """With the module built again: a forward may leave marks on the one it ran on (counters, caches)."""
+        with self.mode if self.fake else nullcontext():
+            return replace(self, module=self.user.build())
 
     def at(self, shapes: Shapes) -> Example:
         """The same module with inputs of other shapes, same dtypes and order of dimensions in memory."""
@@ -87,15 +95,16 @@ def build(user: UserModule) -> Example:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
-            return Example(user, user.build(), tuple(user.inputs()), mode)
+            return Example(user, user.build(), tuple(user.inputs()), mode, fake=True)
     except BadInput:
         module = user.build()
         inputs = user.inputs()
     fake = tuple(mode.from_tensor(v) if isinstance(v, torch.Tensor) else v for v in inputs)
-    return Example(user, module, fake, mode)
+    return Example(user, module, fake, mode, fake=False)
 
 
 def _problem(example: Example, structure: Structure) -> Problem:
+    example = example.renewed()
     target = example.user.target
     for name, tensor in (*example.module.named_parameters(), *example.module.named_buffers()):
         check_tensor(tensor, f"{target.path}: {name}")

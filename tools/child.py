@@ -171,9 +171,8 @@ class Child:
         return bytes(chunks)
 
     def _lose(self, ending: Ending | None, detail: str) -> Lost:
-        if ending is None:
-            # The channel closed: the exit status says why, unless the child closed it and lives on.
-            self._wait_unreaped(2.0)
+        if ending is None and not self._wait_unreaped(2.0):
+            ending, detail = Ending.GARBLED, f"closed its channel to us {detail}"
         self._closed = True
         self._channel.close()
         self._kill()
@@ -184,13 +183,16 @@ class Child:
             detail = f"{describe_exit(code)} {detail}"
         return Lost(ending, detail, self._output.text())
 
-    def _wait_unreaped(self, timeout_s: float) -> None:
+    def _wait_unreaped(self, timeout_s: float) -> bool:
         """Wait for the leader's end without reaping it: until then its process group's id stays ours."""
         end = time.monotonic() + timeout_s
-        while time.monotonic() < end and self._process.returncode is None:
+        while self._process.returncode is None:
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                return
+                return True
+            if time.monotonic() > end:
+                return False
             time.sleep(0.005)
+        return True
 
     def _kill(self) -> None:
         if self._process.returncode is None:

@@ -129,9 +129,8 @@ class _WarpsmithCudaLauncher(_WarpsmithLauncher):
                     kernels[entry] = code.get_kernel(entry)
             for entry, kernel in kernels.items():
                 wanted = max(shared for name, _, _, shared in plan.launches if name == entry)
-                attributes = kernel.attributes[device.index]
-                if wanted > attributes.max_dynamic_shared_size_bytes:
-                    attributes.max_dynamic_shared_size_bytes = wanted
+                if wanted > kernel.attributes[device.index].max_dynamic_shared_size_bytes:
+                    _warpsmith_allow_shared(kernel, wanted, device)
         ready: list[tuple[object, object]] = [
             (LaunchConfig(grid=grid, block=block, shmem_size=shared), kernels[entry])
             for entry, grid, block, shared in plan.launches
@@ -174,6 +173,20 @@ class _WarpsmithCudaLauncher(_WarpsmithLauncher):
 
 def _warpsmith_no_launch(*_: object) -> None:
     raise AssertionError("a plan without kernels launched one")
+
+
+def _warpsmith_allow_shared(
+    kernel: _warpsmith_typing.Any, wanted_bytes: int, device: _warpsmith_torch.device
+) -> None:
+    """Let a kernel use more dynamic shared memory than the default 48 KiB; cuda.core can only read that limit."""
+    from cuda.bindings import driver
+
+    status, ordinal = driver.cuDeviceGet(device.index)
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if int(status) == 0:
+        (status,) = driver.cuKernelSetAttribute(attribute, wanted_bytes, kernel.handle, ordinal)
+    if int(status) != 0:
+        raise RuntimeError(f"{wanted_bytes} bytes of dynamic shared memory were refused: {status}")
 
 
 def _warpsmith_compile(plan: _WarpsmithPlan) -> _warpsmith_typing.Any:

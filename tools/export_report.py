@@ -33,6 +33,8 @@ class ExportReport:
     """Random trials it passed."""
     verified_shapes: Mapping[str, tuple[int, ...]]
     """Shapes of the inputs that the trials ran at; smaller than the problem's own where a twin was verified."""
+    full_shape_trials: int
+    """How many of the trials ran at the problem's own shapes; all of them where no twin was verified."""
     relative_tolerance: float
     eager_factor: float
     distributions: tuple[str, ...]
@@ -101,11 +103,16 @@ def _verified(problem: Problem, report: ExportReport) -> list[str]:
     graph = problem.graph
     shapes = ", ".join(f"{n} {[*s]}" for n, s in report.verified_shapes.items()) or "no inputs"
     size = "the full shapes" if report.at_full_shapes(problem) else "reduced shapes"
+    own = (
+        f", {report.full_shape_trials} of them at the full ones"
+        if 0 < report.full_shape_trials < report.trials
+        else ""
+    )
     dtypes = ", ".join(sorted({graph.values[n].dtype.value for n in (*graph.inputs, *graph.outputs)}))
     rule = f"max({report.relative_tolerance:g}, {report.eager_factor:g} x the error of eager PyTorch)"
     return [
         f"Every output was compared with a float64 oracle in {report.trials:,} random trials on {report.device}, at"
-        f" {size} ({shapes}; {dtypes}).",
+        f" {size} ({shapes}; {dtypes}){own}.",
         f"The largest error, relative to max(|oracle|, rms(oracle)), was at most {rule}.",
         f"Input distributions: {', '.join(report.distributions) or 'none'}.",
         f"The module was in {'training' if problem.training else 'evaluation'} mode.",
@@ -131,9 +138,12 @@ def _unverified(problem: Problem, report: ExportReport) -> list[str]:
         )
     if not report.at_full_shapes(problem):
         full = ", ".join(f"{n} {[*problem.graph.values[n].shape]}" for n in problem.graph.inputs)
+        checked = (
+            f"in {report.full_shape_trials} of the trials only" if report.full_shape_trials else "in no trial"
+        )
         lines.append(
-            f"The full shapes ({full}), which the kernels below are bound to: the trials ran the same program at"
-            " reduced shapes."
+            f"The full shapes ({full}), which the kernels below are bound to, were run {checked}: the others ran the"
+            " same program at reduced shapes."
         )
     lines += [
         "Other shapes, dtypes, GPU architectures, autocast, and inputs unlike the distributions above.",

@@ -122,6 +122,8 @@ def _attempt(job: CompileJob, text: str, extra: dict[str, object]) -> RawCompile
         fma=job.fmad,
         max_register_count=job.max_registers,
         ptxas_options=["-v"],
+        # NVRTC 13.0 answers a text it has seen from a cache of its own, and then without ptxas' report.
+        no_cache=True,
         **extra,
     )
     log = io.StringIO()

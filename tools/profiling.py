@@ -6,6 +6,7 @@ from typing import Literal
 
 from memory.records import Profile, StepProfile
 from tools.devices.port import Measured
+from tools.roofline import EVENT_US
 
 LOW_OCCUPANCY = 0.35
 """Below this theoretical occupancy a latency-bound kernel is called occupancy-bound."""
@@ -28,7 +29,7 @@ def summarise(measured: Measured, floor_us: float) -> Profile:
 
 
 def _bottleneck(measured: Measured, device_us: float) -> tuple[_Bottleneck, str]:
-    if not measured.steps or device_us < 0.6 * measured.median_us:
+    if not measured.steps or device_us < 0.6 * (measured.median_us - EVENT_US):
         idle = measured.median_us - device_us
         return "launch", (
             f"the device is idle for {idle:.1f} of {measured.median_us:.1f} µs while {len(measured.steps)} "
@@ -43,7 +44,7 @@ def _bottleneck(measured: Measured, device_us: float) -> tuple[_Bottleneck, str]
 
 
 def _kernel_bottleneck(step: StepProfile) -> _Bottleneck:
-    if step.limiter in ("dram", "l2", "lsu"):
+    if step.limiter in ("dram", "l2", "load_store", "global_atomics", "shared_atomics"):
         return "memory"
     if step.limiter == "launch":
         return "launch"

@@ -107,11 +107,11 @@ def _name_clashes(program: Program, problem: Problem) -> list[Diagnostic]:
 
 def _steps_complaints(plan: BoundPlan, signatures: Mapping[str, Signature], gpu: GpuSpec) -> list[Diagnostic]:
     complaints: list[Diagnostic] = []
-    written = {name for name, buffer in plan.buffers.items() if buffer.zero}
-    written_in_prepare: set[str] = set()
-    inputs = set(plan.inputs)
+    state = set(plan.given) - set(plan.inputs)
+    zeroed = {name for name, buffer in plan.buffers.items() if buffer.zero}
+    prepared: set[str] = set()
     for phase, steps in (("prepare", plan.prepare), ("steps", plan.steps)):
-        readable = written | (set(plan.given) - inputs if phase == "prepare" else set(plan.given))
+        readable = zeroed | prepared | (state if phase == "prepare" else set(plan.given))
         for index, step in enumerate(steps):
             place = f"{phase}[{index}]"
             outcome = _check_step(step, place, plan, signatures, gpu)
@@ -119,12 +119,12 @@ def _steps_complaints(plan: BoundPlan, signatures: Mapping[str, Signature], gpu:
             for name in outcome.reads:
                 if name not in readable and name not in outcome.writes:
                     complaints.append(_unreadable(name, place, plan, phase))
-            for name in outcome.writes & written_in_prepare if phase == "steps" else set():
+            if phase == "prepare":
+                prepared |= outcome.writes
+            for name in sorted(outcome.writes & prepared) if phase == "steps" else ():
                 message = f"{place} overwrites {name!r}, which prepare filled once for every call"
                 complaints.append(_complaint("prepared_buffer_written", message))
             readable |= outcome.writes
-        written |= readable - set(plan.given)
-        written_in_prepare = set(written) if phase == "prepare" else written_in_prepare
     return complaints
 
 

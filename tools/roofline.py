@@ -20,11 +20,19 @@ VIEW_OPERATIONS = frozenset(
 
 _MATMULS = frozenset(("mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "linear"))
 _ATTENTION_PREFIX = "_scaled_dot_product"
+_ROW_OPERATIONS = frozenset(
+    "_softmax _log_softmax _safe_softmax logsumexp native_layer_norm native_group_norm native_batch_norm "
+    "_native_batch_norm_legit_functional cumsum cumprod max_pool2d_with_indices max_pool3d_with_indices avg_pool2d "
+    "avg_pool3d".split()
+)
 
 MEMORY_EFFICIENCY = 0.9
-"""Share of the copy bandwidth that eager's elementwise kernels reach."""
-REDUCTION_EFFICIENCY = 0.7
-"""Share of the copy bandwidth that eager's softmax, norm, pooling and reduction kernels reach."""
+"""Share of the copy bandwidth that eager's elementwise and plain reduction kernels reach."""
+ROW_EFFICIENCY = 0.6
+"""The same for eager's softmax, norm, pooling and scan kernels."""
+EVENT_US = 3.0
+"""What a pair of CUDA events around a forward reads beyond the kernels' own time; measured on an H200
+(docs/lab-notebook.md)."""
 MATMUL_EFFICIENCY = 0.85
 CONVOLUTION_EFFICIENCY = {1: 0.2, 2: 0.4, 3: 0.05}
 """By spatial rank, of the TF32 rate: cuDNN reached 150-200 TFLOP/s in 2-D and 13-21 in 3-D."""
@@ -59,7 +67,7 @@ def _fastest_tflops(dtype: DType, gpu: GpuSpec) -> float:
 
 
 def timeline_us(steps: Iterable[StepTime]) -> float:
-    """Time on the device from the first step's start to the last one's end, in µs.
+    """What a pair of CUDA events around the steps would read, in µs.
 
     The host issues ahead of the device, with a lead of HOST_LEAD_US: short programs are bound by their kernels,
     long ones of short kernels by the host.
@@ -68,7 +76,7 @@ def timeline_us(steps: Iterable[StepTime]) -> float:
     for step in steps:
         host += step.host_us
         device = max(device, host) + step.device_us if step.device_us > 0 else device
-    return max(device, host)
+    return max(device, host) + EVENT_US
 
 
 def eager_us(graph: Graph, gpu: GpuSpec) -> float:
@@ -91,7 +99,7 @@ def library_time(
     if short in VIEW_OPERATIONS:
         return StepTime(0.0, VIEW_HOST_US)
     moved = sum(spec.bytes for spec in (*reads, *writes))
-    efficiency = MEMORY_EFFICIENCY if _is_elementwise(reads, writes) else REDUCTION_EFFICIENCY
+    efficiency = ROW_EFFICIENCY if short in _ROW_OPERATIONS else MEMORY_EFFICIENCY
     memory = moved / (gpu.dram_gbps * efficiency * 1e3)
     compute = library_flops(op, reads, writes) / (_library_tflops(short, reads, gpu) * 1e6)
     return StepTime(gpu.launch_us + max(memory, compute), gpu.host_torch_us)
@@ -134,7 +142,3 @@ def _library_tflops(short: str, reads: Sequence[TensorSpec], gpu: GpuSpec) -> fl
     if half and (short in _MATMULS or short.startswith(_ATTENTION_PREFIX)):
         return gpu.fp16_tflops * MATMUL_EFFICIENCY
     return gpu.fp32_tflops * MATMUL_EFFICIENCY
-
-
-def _is_elementwise(reads: Sequence[TensorSpec], writes: Sequence[TensorSpec]) -> bool:
-    return bool(writes) and all(spec.elements <= writes[0].elements for spec in reads)

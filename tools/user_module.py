@@ -94,12 +94,16 @@ class UserModule:
 
     def _class(self) -> type[nn.Module]:
         found = getattr(self.module, self.target.class_name, None)
-        if not (isinstance(found, type) and issubclass(found, nn.Module)):
-            classes = [
-                n for n, v in vars(self.module).items() if isinstance(v, type) and issubclass(v, nn.Module)
-            ]
-            raise BadInput(f"{self.target.path}: {no_class(self.target.class_name, classes)}")
-        return found
+        if isinstance(found, type) and issubclass(found, nn.Module):
+            return found
+        if found is not None:
+            raise BadInput(
+                f"{self.target.path}: {self.target.class_name} is not a class derived from torch.nn.Module"
+            )
+        own = [
+            name for name, v in vars(self.module).items() if isinstance(v, type) and issubclass(v, nn.Module)
+        ]
+        raise BadInput(f"{self.target.path}: {no_class(self.target.class_name, own)}")
 
     def _init_arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         if self.target.init is not None:
@@ -189,6 +193,8 @@ def describe(error: BaseException, path: str, stage: str) -> str:
     if isinstance(error, MemoryError) or _MEMORY_WORDS.search(text):
         return f"{place}: {stage} ran out of memory ({text[:200]}); give smaller inputs"
     message = f"{place}: {stage} raised {type(error).__name__}: {text}"
+    if ".numpy()" in text:
+        return f"{message}; forward must stay in torch operations to have a graph"
     return f"{message}; {_NO_CUDA}" if _CUDA_WORDS.search(text) else message
 
 

@@ -10,6 +10,7 @@ from agents.schemas import Briefing, Member, Move, Neighbour, Proposal
 from memory.errors import WarpsmithError
 from memory.records import Program
 from tools.binding import BindError, bind
+from tools.program import validate
 from tools.recipes.blueprints import Blueprint, blueprints, build
 
 ATTEMPTS_PER_SLOT = 20
@@ -50,6 +51,8 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
             yield _recall(neighbour, briefing), neighbour.innovation.program
     ways = blueprints(briefing.problem)
     programs = [(way, build(briefing.problem, way)) for way in ways]
+    # A layout may need more shared memory than this GPU has.
+    programs = [(w, p) for w, p in programs if not validate(p, briefing.problem, briefing.gpu)[1]]
     for way, program in programs:
         yield _seed(way, briefing, {}), program
     # Slots left over go to other points of the same blueprints, the most promising one first.

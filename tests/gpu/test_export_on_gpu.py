@@ -107,7 +107,7 @@ def get_init_inputs():
 """
 
 NORM_KERNEL = r"""
-extern "C" __global__ void norm(const float* x, const float* weight, float* y, float eps) {
+extern "C" __global__ void row_norm(const float* x, const float* weight, float* y, float eps) {
     extern __shared__ float row[];
     __shared__ float sums[32];
     const float* from = x + (long long)blockIdx.x * N;
@@ -134,7 +134,7 @@ def test_a_row_kernel_with_96_kib_of_dynamic_shared_memory(arch: str, tmp_path: 
         buffers=(Buffer(name="y", shape=("x.shape[0]", "N"), dtype="f32"),),
         steps=(
             KernelStep(
-                entry="norm",
+                entry="row_norm",
                 grid=("x.shape[0]", "1", "1"),
                 block=("BLOCK", "1", "1"),
                 shared_bytes="4 * N",

@@ -194,6 +194,7 @@ def report_for(problem: Problem, **changes: object) -> ExportReport:
         floor_us=7.0,
         trials=1000,
         verified_shapes={n: problem.graph.values[n].shape for n in problem.graph.inputs},
+        full_shape_trials=1000,
         relative_tolerance=1e-6,
         eager_factor=2.0,
         distributions=("normal", "uniform"),

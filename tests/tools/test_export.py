@@ -341,14 +341,22 @@ def test_the_head_says_what_was_verified(mixed: Problem) -> None:
 
 def test_the_head_says_what_was_not_verified(mixed: Problem) -> None:
     report = report_for(
-        mixed, time_source="modelled", device="simulator:h200", verified_shapes={"x": (2, 32)}
+        mixed,
+        time_source="modelled",
+        device="simulator:h200",
+        verified_shapes={"x": (2, 32)},
+        full_shape_trials=1,
     )
     head = " ".join(
         (ast.get_docstring(ast.parse(export_module(mixed, mixed_program(), report))) or "").split()
     )
     assert "no GPU has run or timed the kernels" in head
     assert "at reduced shapes (x [2, 32]; f32)" in head
-    assert "The full shapes (x [6, 32]), which the kernels below are bound to" in head
+    assert "1 of them at the full ones" in head
+    assert (
+        "The full shapes (x [6, 32]), which the kernels below are bound to, were run in 1 of the trials"
+        in head
+    )
     assert "measured on" not in head
 
 

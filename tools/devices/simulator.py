@@ -18,9 +18,10 @@ from tools.binding import BoundKernel, BoundLibrary, BoundPlan, BoundStep
 from tools.devices.library import LibraryFault
 from tools.devices.modelling import launch_of, model_plan
 from tools.devices.port import Executed, Fault, Measured
-from tools.devices.simulated_memory import SimulatedMemory
+from tools.devices.simulated_memory import SimulatedMemory, invalid_booleans
 from tools.gpus import GpuSpec
 from tools.nvrtc import Compiled, CompileRejected, CompileRequest, NvrtcCompiler
+from tools.occupancy import theoretical_occupancy
 from tools.simulator.compiler import HostCompileError, HostCompiler, HostLibrary
 from tools.simulator.report import Finding, KernelMetrics, RunStatus, Severity, SimReport
 from tools.simulator.runner import Mode, Simulator
@@ -80,7 +81,7 @@ class SimulatorDevice:
         compiled = self.nvrtc.compile(request)
         if isinstance(compiled, CompileRejected):
             return _rejected(compiled)
-        return _shared_memory_fault(plan, compiled, self.gpu) or compiled
+        return _resource_fault(plan, compiled, self.gpu) or compiled
 
     def compile_for_host(self, plan: BoundPlan, *, instrumented: bool) -> HostLibrary | Fault:
         """The plan's kernels as a host library."""
@@ -140,7 +141,9 @@ class SimulatedProgram:
             changed = memory.changed(given)
             if changed:
                 return _modified(changed)
-            return Executed(memory.results(), tuple(warnings))
+            results = memory.results()
+        garbled = invalid_booleans(results, {name: self._plan.spec(name) for name in results})
+        return _garbled(garbled) if garbled else Executed(results, tuple(warnings))
 
     def _all_steps(self) -> tuple[BoundStep, ...]:
         return (*self._plan.prepare, *self._plan.steps)
@@ -180,25 +183,42 @@ def _rejected(compiled: CompileRejected) -> Fault:
     return Fault(status, found or (fallback,))
 
 
-def _shared_memory_fault(plan: BoundPlan, compiled: Compiled, gpu: GpuSpec) -> Fault | None:
-    """Static plus dynamic shared memory over the block limit fails at launch on a GPU, so it fails here."""
+def _resource_fault(plan: BoundPlan, compiled: Compiled, gpu: GpuSpec) -> Fault | None:
+    """A block that does not fit an SM fails at launch on a GPU, so it fails here."""
     for step in (*plan.prepare, *plan.steps):
         if not isinstance(step, BoundKernel) or step.entry not in compiled.resources:
             continue
-        total = compiled.resources[step.entry].static_shared_bytes + step.shared_bytes
-        if total > gpu.smem_per_block_bytes:
-            message = (
-                f"{step.entry} needs {total:,} bytes of shared memory a block (static and dynamic) and "
-                f"{gpu.name} has {gpu.smem_per_block_bytes:,}"
+        needs = compiled.resources[step.entry]
+        shared = needs.static_shared_bytes + step.shared_bytes
+        threads = step.block[0] * step.block[1] * step.block[2]
+        if shared > gpu.smem_per_block_bytes:
+            return _too_much(
+                "shared_memory",
+                f"{step.entry} needs {shared:,} bytes of shared memory a block (static and dynamic) and "
+                f"{gpu.name} has {gpu.smem_per_block_bytes:,}",
             )
-            complaint = Diagnostic(stage=Stage.COMPILE, rule="shared_memory", message=message)
-            return Fault(Status.COMPILE_ERROR, (complaint,))
+        if theoretical_occupancy(needs, threads, step.shared_bytes, gpu).blocks_per_sm == 0:
+            return _too_much(
+                "block_range",
+                f"a block of {step.entry} does not fit {gpu.name}: {threads} threads of {needs.registers} registers "
+                f"and {shared:,} bytes of shared memory",
+            )
     return None
+
+
+def _too_much(rule: str, message: str) -> Fault:
+    return Fault(Status.COMPILE_ERROR, (Diagnostic(stage=Stage.COMPILE, rule=rule, message=message),))
 
 
 def _modified(names: list[str]) -> Fault:
     message = f"the program changed {', '.join(names)}, which it may only read"
     complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="input_modified", message=message)
+    return Fault(Status.INCORRECT, (complaint,))
+
+
+def _garbled(names: list[str]) -> Fault:
+    message = f"boolean output {', '.join(names)} holds bytes other than 0 and 1: not written, or written as another type"
+    complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="wrong_values", message=message)
     return Fault(Status.INCORRECT, (complaint,))
 
 

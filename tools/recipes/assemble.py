@@ -14,13 +14,15 @@ from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.geometry import build_geometry, load_access, store_access
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant
 from tools.recipes.library_steps import library_step
-from tools.recipes.micro import C_TYPES, Reduce
 from tools.recipes.places import Place, dense, given_place, is_dense_permuted, stride_order, view_place
 from tools.recipes.prelude import prelude
 from tools.recipes.regrouping import Dims
 from tools.recipes.shapes import Shapes
+from tools.recipes.sharing import SharedKernels
 from tools.recipes.variants import options, permitted
 
+MAX_KERNEL_CHARS = 200_000
+"""Below what a Program's source may have, with room for one more region and the helpers."""
 _EMITTERS = {
     Variant.VECTOR: pointwise.emit,
     Variant.SPLIT_ROW: split.emit,
@@ -48,21 +50,28 @@ class Assembler:
         self.dtypes: set[DType] = set()
         self.families: set[bool] = set()
         self.plans: dict[str, RegionPlan] = {}
+        self.shared = SharedKernels({entry.value: graph.values[entry.value] for entry in graph.state})
 
     def program(self, units: list[Unit], variants: Mapping[str, Variant]) -> Program:
         """The whole Program; a region without an entry in `variants` takes its first option."""
         for unit in units:
-            if isinstance(unit, Region):
+            if isinstance(unit, Region) and self._room():
                 if unit.stores:
                     self._region(unit, variants)
-            elif self._is_needed(self.graph.nodes[unit]):
-                self._library(self.graph.nodes[unit])
+                continue
+            for index in unit.nodes if isinstance(unit, Region) else (unit,):
+                if self._is_needed(self.graph.nodes[index]):
+                    self._library(self.graph.nodes[index])
         outputs = tuple(self.tensor(name) for name in self.graph.outputs)
         updates = {state: self.tensor(value) for state, value in self.graph.updates.items()}
         return self._finish(outputs, updates)
 
+    def _room(self) -> bool:
+        """False when the source is as long as a Program may be: the rest of the graph stays with the library."""
+        return sum(len(line) + 1 for made in self.kernels for line in made.source) < MAX_KERNEL_CHARS
+
     def _finish(self, outputs: tuple[str, ...], updates: dict[str, str]) -> Program:
-        body = "\n".join("\n".join((*made.source, "")) for made in self.kernels)
+        body = "\n".join("\n".join((*made.source, "")) for made in self.kernels if made.source)
         head = self._head() if self.kernels else ""
         steps = self.steps[False]
         if not steps:  # a module that only returns inputs, views of state or constants
@@ -81,9 +90,11 @@ class Assembler:
         )
 
     def _head(self) -> str:
-        ops = [op for plan in self.plans.values() for op in plan.ops if plan.solved.reduced]
-        kinds = {C_TYPES[op.dtype] for op in ops if isinstance(op, Reduce)}
-        return prelude(self.dtypes, kinds, by_row=False in self.families, by_column=True in self.families)
+        schedules = [plan.schedule() for plan in self.plans.values() if plan.solved.reduced]
+        reductions = [op for found in schedules for sweep in found.sweeps for op in sweep.reductions]
+        return prelude(
+            self.dtypes, reductions, by_row=False in self.families, by_column=True in self.families
+        )
 
     def _expressions(self) -> list[str]:
         texts = [text for buffer in self.buffers for text in buffer.shape]
@@ -220,10 +231,10 @@ class Assembler:
                 self.tensors[name] = name
             if constant:
                 self.constant.add(name)
-        made = _EMITTERS.get(plan.variant, rows.emit)(plan)
+        made = self.shared.share(plan, _EMITTERS.get(plan.variant, rows.emit)(plan))
         self.kernels.append(made)
         self.buffers.extend(made.buffers)
-        self.dims |= plan.geometry.dims
+        self.dims |= plan.geometry.dims if made.source else {}
         self.dtypes |= {a.dtype for a in (*plan.geometry.loads.values(), *plan.geometry.stores.values())}
         if plan.solved.reduced:
             self.families.add(plan.geometry.by_column)

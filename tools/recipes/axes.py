@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tools.recipes.micro import Expand, Fill, Map, Micro, Reduce, Reorder, Reshape
+from tools.recipes.micro import Expand, Fill, Map, Micro, Reduce, Reorder, Reshape, Shortcut
 from tools.recipes.sizes import Size, SizeTable, product
 
 Group = tuple[int, ...]
@@ -141,6 +141,8 @@ class _Solver:
             return True
         if isinstance(op, Map):
             return self.add_map(op)
+        if isinstance(op, Shortcut):
+            return True  # its values have layouts already
         source = self.layout(op.operand)
         if isinstance(op, Reduce):
             gone = tuple(axis for d in op.dims for axis in source[d])
@@ -233,5 +235,7 @@ class _Solver:
             elif isinstance(op, Fill):
                 found[op.name] = frozenset()
             else:
-                found[op.name] = found[op.operand] - (gone if isinstance(op, Reduce) else frozenset())
+                found[op.name] = found[op.operand] - (
+                    gone if isinstance(op, Reduce | Shortcut) else frozenset()
+                )
         return found

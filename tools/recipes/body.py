@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from memory.records import DType
 from tools.recipes.geometry import ZERO, Access, Geometry, Loop
-from tools.recipes.micro import C_TYPES, STORED_TYPES, Map, Reduce
+from tools.recipes.micro import C_TYPES, STORED_TYPES, Map, Reduce, state_type
 from tools.recipes.passes import Schedule, Sweep
 from tools.recipes.sizes import ONE
 
@@ -133,7 +133,7 @@ class Body:
         for op in reductions:
             part = f"{op.name}_part[v]"
             value = self.ref(op.operand)
-            lines.append(f"{part} = {self.join_type(op)}::join({part}, {value});")
+            lines.append(f"{part} = {self.join_type(op)}::take({part}, {value});")
         return lines
 
     def join_type(self, op: Reduce) -> str:
@@ -144,7 +144,7 @@ class Body:
         """Partial results, one for each lane, at their identities."""
         if not reductions:
             return []
-        kinds = [f"{C_TYPES[op.dtype]} {op.name}_part[{self.v}];" for op in reductions]
+        kinds = [f"{state_type(op)} {op.name}_part[{self.v}];" for op in reductions]
         fills = [f"    {op.name}_part[v] = {self.join_type(op)}::identity();" for op in reductions]
         return [*kinds, *self.lanes(fills)]
 

@@ -24,9 +24,9 @@ class Recipe:
 _BLOCKS = (64, 128, 256, 512, 1024)
 _VECTORS = (1, 2, 4, 8)
 _ROWS = (
-    "sums, means, extrema, products, variances, norms, softmax, log-softmax, logsumexp, layer, RMS, group, instance and "
-    "batch normalisation and losses over dimensions that are innermost in memory, with the elementwise operations around "
-    "and between them"
+    "sums, means, extrema, products, variances, norms, softmax, log-softmax, logsumexp, layer, RMS, group, instance "
+    "and batch normalisation and losses over dimensions that are innermost in memory, with the elementwise "
+    "operations around and between them"
 )
 
 _RECIPES = (
@@ -86,7 +86,7 @@ _RECIPES = (
         name="columns",
         family="columns",
         pattern="the same over a dimension that is not innermost, such as softmax over channels; up to 1,024 elements",
-        idea="Neighbouring threads own neighbouring rows, so that loads coalesce, and keep their elements in registers.",
+        idea="Neighbouring threads own neighbouring rows, so that loads coalesce, and keep elements in registers.",
         techniques=("reduction fusion", "coalesced column reduction", "register caching"),
         tunables={"BX": (32, 64, 128, 256), "BY": (1, 2, 4, 8, 16, 32), "VEC": (1, 2, 4)},
     ),
@@ -102,7 +102,7 @@ _RECIPES = (
         name="library",
         family="library",
         pattern="every operation without a recipe: matrix products, convolutions, pools, attention, recurrent layers",
-        idea="cuBLAS, cuDNN and PyTorch's own kernels are hard to beat one by one; only what lies between them is fused.",
+        idea="cuBLAS, cuDNN and PyTorch's kernels are hard to beat one by one; only what lies between is fused.",
         techniques=("library calls",),
         tunables={},
     ),

@@ -6,11 +6,13 @@ apart. BY threads may share a row; then shared memory joins their partial result
 
 from __future__ import annotations
 
+import re
+
 from memory.records import KernelStep, Tunable
 from tools.recipes.body import Body, c_name, from_memory, indent, to_memory
 from tools.recipes.geometry import ZERO
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, index_type
-from tools.recipes.micro import C_TYPES, Map
+from tools.recipes.micro import C_TYPES, STATE_WORDS, Map, state_type
 from tools.recipes.passes import Sweep
 from tools.recipes.rows import describe
 
@@ -52,6 +54,7 @@ class _Writer:
     def tunables(self) -> list[Tunable]:
         rows, p = max(self.plan.rows, 1), self.prefix
         width = max(1, 16 // self.plan.widest_bytes)
+        states = any(op.combine in STATE_WORDS for s in self.body.schedule.sweeps for op in s.reductions)
         keeps = self.plan.variant is Variant.COLUMNS and bool(self.body.schedule.keeps)
         vec = 1 if keeps else min(width, 4)
         threads = max(1, rows // vec)
@@ -65,7 +68,7 @@ class _Writer:
         return [
             choose(f"{p}_BX", 128 if by == 1 else 32, widths),
             choose(f"{p}_BY", by, heights),
-            choose(f"{p}_VEC", vec, (1, 2, 4)),
+            choose(f"{p}_VEC", vec, (1, 2) if states else (1, 2, 4)),
         ]
 
     def source(self) -> list[str]:
@@ -92,7 +95,7 @@ class _Writer:
             f"const {p}_index row = (({p}_index)blockIdx.x * {p}_BX + threadIdx.x) * {p}_V;",
             f"const bool live = row < {p}_ROWS;  // the others only take part in barriers",
         ]
-        kinds = dict.fromkeys(C_TYPES[op.dtype] for s in self.body.schedule.sweeps for op in s.reductions)
+        kinds = dict.fromkeys(state_type(op) for s in self.body.schedule.sweeps for op in s.reductions)
         for kind in kinds:
             lines.append(f"__shared__ {kind} {_scratch(kind)}[{p}_BY > 1 ? {p}_BX * {p}_BY * {p}_V : 1];")
         accesses = [*geometry.loads.values(), *geometry.stores.values()]
@@ -146,7 +149,7 @@ class _Writer:
                 "}",
             ]
         for op in sweep.reductions:
-            kind = C_TYPES[op.dtype]
+            kind = state_type(op)
             lines += [
                 f"join_columns<{body.join_type(op)}, {p}_BX, {p}_BY, {body.v}>({op.name}_part, {_scratch(kind)});",
                 f"const {kind} (&{c_name(op.name)})[{body.v}] = {op.name}_part;",
@@ -169,4 +172,4 @@ class _Writer:
 
 
 def _scratch(kind: str) -> str:
-    return f"scratch_{kind.replace(' ', '_')}"
+    return f"scratch_{re.sub('[ <>]+', '_', kind).strip('_').lower()}"

@@ -21,6 +21,10 @@ class Combine(StrEnum):
     PRODUCT = "Product"
     MAXIMUM = "Maximum"
     MINIMUM = "Minimum"
+    MOMENTS = "Moments"
+    """Count, mean and sum of squared distances in one sweep (Welford's and Chan's formulas)."""
+    EXPONENTIALS = "Exponentials"
+    """Largest value and sum of exp(value - largest) in one sweep: the sum is rescaled when the largest grows."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,23 @@ class Reduce:
 
 
 @dataclass(frozen=True)
+class Shortcut:
+    """A reduction that gives several values of the row in one sweep where they otherwise take two.
+
+    It costs more arithmetic per element, so it pays where every sweep reads memory; kernels that keep a row on chip
+    leave it out.
+    """
+
+    name: str
+    dtype: DType
+    combine: Combine
+    operand: str
+    dims: tuple[int, ...]
+    gives: tuple[tuple[str, str], ...]
+    """(value that it replaces, text of that value with `{0}` for the state)."""
+
+
+@dataclass(frozen=True)
 class Reshape:
     """The same elements in row-major order under other dimensions."""
 
@@ -84,7 +105,7 @@ class Expand:
     dims: tuple[Size, ...]
 
 
-Micro = Map | Fill | Reduce | Reshape | Reorder | Expand
+Micro = Map | Fill | Reduce | Shortcut | Reshape | Reorder | Expand
 
 C_TYPES: dict[DType, str] = {
     DType.F64: "double",
@@ -102,6 +123,16 @@ C_TYPES: dict[DType, str] = {
 
 STORED_TYPES: dict[DType, str] = {**C_TYPES, DType.F16: "__half", DType.BF16: "__nv_bfloat16"}
 """The type a value has in memory."""
+
+
+STATE_WORDS = {Combine.MOMENTS: 3, Combine.EXPONENTIALS: 2}
+"""Numbers in the state of a reduction that has more than one."""
+
+
+def state_type(op: Reduce) -> str:
+    """C++ type of a reduction's partial result."""
+    kind = C_TYPES[op.dtype]
+    return f"{op.combine.value}State<{kind}>" if op.combine in STATE_WORDS else kind
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
@@ -168,6 +199,15 @@ class Draft:
         self.ops.append(Reduce(name, self.dtypes[operand], combine, operand, dims, keep))
         self.dtypes[name] = self.dtypes[operand]
         return name
+
+    def shortcut(
+        self, combine: Combine, operand: str, dims: tuple[int, ...], gives: tuple[tuple[str, str], ...]
+    ) -> None:
+        """Append a Shortcut to values made before."""
+        name = self.fresh("state")
+        fitted = tuple((value, fit(text, self.dtypes[operand])) for value, text in gives)
+        self.ops.append(Shortcut(name, self.dtypes[operand], combine, operand, dims, fitted))
+        self.dtypes[name] = self.dtypes[operand]
 
     def reshape(self, name: str, operand: str, dims: tuple[Size, ...]) -> str:
         """Append a Reshape."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from memory.records import DType
 from tools.recipes.axes import Solved
-from tools.recipes.micro import C_TYPES, Fill, Map, Micro, Reduce
+from tools.recipes.micro import C_TYPES, Fill, Map, Micro, Reduce, Shortcut
 
 
 @dataclass
@@ -68,7 +68,39 @@ def schedule(
 
     `dtypes` are those of the values loaded and stored; temporaries get theirs from the operations.
     """
-    return _Scheduler(ops, solved, stores, dtypes, keep=keep).run()
+    ops = (
+        tuple(op for op in ops if not isinstance(op, Shortcut))
+        if keep or not solved.reduced
+        else _shortened(ops)
+    )
+    return _Scheduler(_alive(ops, stores), solved, stores, dtypes, keep=keep).run()
+
+
+def _shortened(ops: tuple[Micro, ...]) -> tuple[Micro, ...]:
+    """Take every shortcut: its reduction and its values where the first of the replaced operations stood."""
+    shortcuts = [op for op in ops if isinstance(op, Shortcut)]
+    replaced = {name: op for op in shortcuts for name, _ in op.gives}
+    done: set[str] = set()
+    out: list[Micro] = []
+    for op in ops:
+        cut = replaced.get(op.name)
+        if cut is None:
+            out += [] if isinstance(op, Shortcut) else [op]
+        elif cut.name not in done:
+            done.add(cut.name)
+            out.append(Reduce(cut.name, cut.dtype, cut.combine, cut.operand, cut.dims, keep=True))
+            out += [Map(name, cut.dtype, text, (cut.name,)) for name, text in cut.gives]
+    return tuple(out)
+
+
+def _alive(ops: tuple[Micro, ...], stores: tuple[str, ...]) -> tuple[Micro, ...]:
+    """Operations that some result needs."""
+    needed = set(stores)
+    for op in reversed(ops):
+        if op.name in needed:
+            needed |= set(op.operands) if isinstance(op, Map) else set()
+            needed |= {op.operand} if not isinstance(op, Map | Fill) else set()
+    return tuple(op for op in ops if op.name in needed)
 
 
 class _Scheduler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory.records import DType
+from tools.recipes.micro import C_TYPES, STATE_WORDS, Combine, Reduce
 
 _HEADERS = {DType.F16: "#include <cuda_fp16.h>", DType.BF16: "#include <cuda_bf16.h>"}
 
@@ -55,19 +56,92 @@ _JOINS = """\
 template <typename T> struct Sum {
     static __device__ __forceinline__ T identity() { return 0; }
     static __device__ __forceinline__ T join(T a, T b) { return a + b; }
+    static __device__ __forceinline__ T take(T total, T value) { return join(total, value); }
 };
 template <typename T> struct Product {
     static __device__ __forceinline__ T identity() { return 1; }
     static __device__ __forceinline__ T join(T a, T b) { return a * b; }
+    static __device__ __forceinline__ T take(T total, T value) { return join(total, value); }
 };
 template <typename T> struct Maximum {
     static __device__ __forceinline__ T identity() { return Extremes<T>::lowest(); }
     static __device__ __forceinline__ T join(T a, T b) { return (a > b || a != a) ? a : b; }
+    static __device__ __forceinline__ T take(T total, T value) { return join(total, value); }
 };
 template <typename T> struct Minimum {
     static __device__ __forceinline__ T identity() { return Extremes<T>::highest(); }
     static __device__ __forceinline__ T join(T a, T b) { return (a < b || a != a) ? a : b; }
+    static __device__ __forceinline__ T take(T total, T value) { return join(total, value); }
 };
+
+template <typename T> __device__ __forceinline__ T exchange(T value, int distance) {
+    return __shfl_xor_sync(0xffffffffu, value, distance);
+}
+"""
+
+_MOMENTS = """\
+// Count, mean and sum of squared distances from it, in one sweep: Welford's update for an element, Chan's for two
+// parts. Unlike a sum of squares it never subtracts two large numbers from each other.
+template <typename T> struct MomentsState { T count, mean, spread; };
+template <typename T> struct Moments {
+    typedef MomentsState<T> S;
+    static __device__ __forceinline__ S identity() { return S{0, 0, 0}; }
+    static __device__ __forceinline__ S take(S a, T value) {
+        const T count = a.count + 1;
+        const T delta = value - a.mean;
+        const T mean = a.mean + delta / count;
+        return S{count, mean, a.spread + delta * (value - mean)};
+    }
+    static __device__ __forceinline__ S join(S a, S b) {
+        const T count = a.count + b.count;
+        if (count == 0) return a;
+        const T delta = b.mean - a.mean, share = b.count / count;
+        return S{count, a.mean + delta * share, a.spread + b.spread + delta * delta * a.count * share};
+    }
+};
+template <typename T> __device__ __forceinline__ MomentsState<T> exchange(MomentsState<T> value, int distance) {
+    return MomentsState<T>{exchange(value.count, distance), exchange(value.mean, distance),
+                           exchange(value.spread, distance)};
+}
+"""
+
+_EXPONENTIALS = """\
+// Largest value and sum of exp(value - largest), in one sweep: the sum so far is rescaled when the largest grows.
+template <typename T> struct ExponentialsState { T peak, total; };
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+template <typename T> struct Exponentials {
+    typedef ExponentialsState<T> S;
+    static __device__ __forceinline__ S identity() { return S{Extremes<T>::lowest(), 0}; }
+    static __device__ __forceinline__ S take(S a, T value) {
+        if (value == a.peak) return S{a.peak, a.total + 1};  // also for two infinities, whose difference is NaN
+        if (value < a.peak) return S{a.peak, a.total + exponential(value - a.peak)};
+        return S{value, a.total * exponential(a.peak - value) + 1};
+    }
+    static __device__ __forceinline__ S join(S a, S b) {
+        if (a.peak == b.peak) return S{a.peak, a.total + b.total};
+        if (a.peak > b.peak) return S{a.peak, a.total + b.total * exponential(b.peak - a.peak)};
+        return S{b.peak, b.total + a.total * exponential(a.peak - b.peak)};
+    }
+};
+template <typename T>
+__device__ __forceinline__ ExponentialsState<T> exchange(ExponentialsState<T> value, int distance) {
+    return ExponentialsState<T>{exchange(value.peak, distance), exchange(value.total, distance)};
+}
+"""
+
+_STATES_IN_MEMORY = """\
+// A state in a tensor of plain numbers, one after the other.
+template <typename S, typename T> __device__ __forceinline__ S read_state(const T* from) {
+    S state;
+#pragma unroll
+    for (int word = 0; word < (int)(sizeof(S) / sizeof(T)); ++word) reinterpret_cast<T*>(&state)[word] = from[word];
+    return state;
+}
+template <typename S, typename T> __device__ __forceinline__ void write_state(T* to, S state) {
+#pragma unroll
+    for (int word = 0; word < (int)(sizeof(S) / sizeof(T)); ++word) to[word] = reinterpret_cast<T*>(&state)[word];
+}
 """
 
 _THREADS = """\
@@ -86,7 +160,7 @@ template <typename Op, int THREADS, typename T> __device__ __forceinline__ T joi
     constexpr int kGroup = THREADS < 32 ? THREADS : 32;
 #pragma unroll
     for (int distance = kGroup / 2; distance > 0; distance /= 2)
-        value = Op::join(value, __shfl_xor_sync(0xffffffffu, value, distance));
+        value = Op::join(value, exchange(value, distance));
     if (THREADS <= 32) return value;
     if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = value;
     __syncthreads();
@@ -117,17 +191,18 @@ __device__ __forceinline__ void join_columns(T (&part)[V], T* scratch) {
 """
 
 
-def prelude(dtypes: set[DType], kinds: set[str], *, by_row: bool, by_column: bool) -> str:
-    """Headers and helpers for kernels that touch `dtypes` and reduce in the C++ types `kinds`."""
+def prelude(dtypes: set[DType], reductions: list[Reduce], *, by_row: bool, by_column: bool) -> str:
+    """Headers and helpers for kernels that touch `dtypes` and run `reductions`."""
     headers = [text for dtype, text in _HEADERS.items() if dtype in dtypes]
+    combines = {op.combine for op in reductions}
     parts = ["\n".join(headers) + "\n"] if headers else []
     parts.append(_VECTORS)
-    if kinds:
-        parts += [_extremes(kinds), _JOINS]
-    if by_row:
-        parts.append(_THREADS)
-    if by_column:
-        parts.append(_COLUMNS)
+    parts += [_extremes({C_TYPES[op.dtype] for op in reductions}), _JOINS] if reductions else []
+    parts += [_MOMENTS] if Combine.MOMENTS in combines else []
+    parts += [_EXPONENTIALS] if Combine.EXPONENTIALS in combines else []
+    parts += [_STATES_IN_MEMORY] if combines & set(STATE_WORDS) and by_row else []
+    parts += [_THREADS] if by_row else []
+    parts += [_COLUMNS] if by_column else []
     return "\n".join(parts)
 
 

@@ -10,7 +10,7 @@ from memory.records import KernelStep, Tunable
 from tools.recipes.body import Body, c_name, from_memory, indent, to_memory
 from tools.recipes.geometry import Geometry
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, index_type
-from tools.recipes.micro import C_TYPES, Reduce
+from tools.recipes.micro import C_TYPES, Reduce, state_type
 from tools.recipes.passes import Sweep
 
 REGISTER_ITEMS = 32
@@ -57,7 +57,7 @@ class _Writer:
             return [choose(f"{self.prefix}_BLOCK", 128, (64, 128, 256, 512)), group, vec]
         # About four vectors a thread: enough loads in flight, and still several blocks on a multiprocessor.
         per_thread = 4 if lanes > 1 else 8
-        threads = max(64, min(1024, work // per_thread))
+        threads = max(64, min(512, work // per_thread))
         if self.plan.variant is Variant.BLOCK_PER_ROW:
             threads = max(threads, -(-self.plan.cols // REGISTER_ITEMS))
         return [choose(f"{self.prefix}_BLOCK", _power(threads), (64, 128, 256, 512, 1024)), vec]
@@ -192,7 +192,7 @@ def row_load_lines(body: Body) -> list[str]:
 
 def join_lines(body: Body, op: Reduce, threads: str) -> list[str]:
     """Turn the threads' partial results into the row's result, in every thread."""
-    kind, joined = C_TYPES[op.dtype], body.join_type(op)
+    kind, joined = state_type(op), body.join_type(op)
     return [
         f"__shared__ {kind} {op.name}_scratch[32];",
         f"const {kind} {c_name(op.name)} = join_threads<{joined}, {threads}>("

@@ -94,7 +94,9 @@ def moments(context: Context, x: str, dims: Dims) -> tuple[str, str, str]:
     mean = draft.map(draft.fresh("mean"), dtype, f"{{0}} / {_count(dtype)}", total)
     centred = draft.map(draft.fresh("centred"), dtype, "{0} - {1}", x, mean)
     square = draft.map(draft.fresh("square"), dtype, "{0} * {0}", centred)
-    return mean, centred, draft.reduce("spread", Combine.SUM, square, dims)
+    spread = draft.reduce("spread", Combine.SUM, square, dims)
+    draft.shortcut(Combine.MOMENTS, x, dims, ((mean, "{0}.mean"), (spread, "{0}.spread")))
+    return mean, centred, spread
 
 
 def _variance(context: Context) -> bool:
@@ -129,6 +131,9 @@ def _softmax(context: Context) -> bool:
     shifted = draft.map(draft.fresh("shifted"), dtype, "{0} - {1}", x, peak)
     power = draft.map(draft.fresh("power"), dtype, "exp@({0})", shifted, cheap=False)
     total = draft.reduce("total", Combine.SUM, power, dims)
+    infinite, nothing = literal(float("inf"), dtype), literal(float("nan"), dtype)
+    one_sweep = f"{{0}}.peak == {infinite} ? {nothing} : {{0}}.total"  # inf - inf, as in two sweeps
+    draft.shortcut(Combine.EXPONENTIALS, x, dims, ((peak, "{0}.peak"), (total, one_sweep)))
     if "log" in context.base:
         scale = draft.map(draft.fresh("log"), dtype, "log@({0})", total)
         context.emit("{0} - {1}", shifted, scale)
@@ -151,6 +156,8 @@ def _logsumexp(context: Context) -> bool:
     base = draft.map(draft.fresh("base"), dtype, f"fabs@({{0}}) == {infinite} ? 0.0L : {{0}}", peak)
     power = draft.map(draft.fresh("power"), dtype, "exp@({0} - {1})", x, base, cheap=False)
     total = draft.reduce("total", Combine.SUM, power, dims)
+    one_sweep = f"fabs@({{0}}.peak) == {infinite} ? exp@({{0}}.peak) : {{0}}.total"
+    draft.shortcut(Combine.EXPONENTIALS, x, dims, ((peak, "{0}.peak"), (total, one_sweep)))
     _finish(context, context.output, total, "log@({0}) + {1}", base)
     return True
 

@@ -60,6 +60,8 @@ class Size:
         return self.factor == 1 and not self.atoms
 
     def __mul__(self, other: Size) -> Size:
+        if self.factor == 0 or other.factor == 0:
+            return Size(0)  # one zero, whatever it was multiplied with, so that strides of 0 compare equal
         return Size(self.factor * other.factor, tuple(sorted((*self.atoms, *other.atoms))))
 
     def divide(self, other: Size) -> Size | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from memory.records import Buffer, DType, KernelStep
 from tools.recipes.body import Body, c_name, indent
 from tools.recipes.kernels import KernelSet, RegionPlan, choose, index_type
-from tools.recipes.micro import C_TYPES, Reduce
+from tools.recipes.micro import C_TYPES, STATE_WORDS, Reduce, state_type
 from tools.recipes.passes import Sweep
 from tools.recipes.rows import describe, row_load_lines, row_store_lines
 
@@ -48,14 +48,28 @@ def emit(plan: RegionPlan) -> KernelSet:
         _kernel(plan, body, number, made)
         for op in sweep.reductions:
             kind = C_TYPES[op.dtype]
-            made.buffers.append(
-                Buffer(name=_partial(p, op), shape=(f"max(1, {p}_ROWS)", f"{p}_SPLITS"), dtype=_DTYPES[kind])
-            )
+            words = str(STATE_WORDS.get(op.combine, 1))
+            shape = (f"max(1, {p}_ROWS)", f"{p}_SPLITS", words)
+            made.buffers.append(Buffer(name=_partial(p, op), shape=shape, dtype=_DTYPES[kind]))
     return made
 
 
 def _partial(prefix: str, op: Reduce) -> str:
     return f"{prefix.lower()}_{op.name}_partial"
+
+
+def _read(prefix: str, op: Reduce, index: str) -> str:
+    words = STATE_WORDS.get(op.combine)
+    source = f"{_partial(prefix, op)}_in"
+    return f"read_state<{state_type(op)}>({source} + ({index}) * {words})" if words else f"{source}[{index}]"
+
+
+def _write(prefix: str, op: Reduce, index: str, value: str) -> str:
+    words = STATE_WORDS.get(op.combine)
+    target = f"{_partial(prefix, op)}_out"
+    return (
+        f"write_state({target} + ({index}) * {words}, {value})" if words else f"{target}[{index}] = {value}"
+    )
 
 
 def _kernel(plan: RegionPlan, body: Body, number: int, made: KernelSet) -> None:
@@ -109,11 +123,11 @@ def _joined(p: str, body: Body, sweeps: list[Sweep]) -> list[str]:
     lines: list[str] = []
     for sweep in sweeps:
         for op in sweep.reductions:
-            kind, joined = C_TYPES[op.dtype], body.join_type(op)
+            kind, joined = state_type(op), body.join_type(op)
             lines += [
                 f"{kind} {op.name}_mine = {joined}::identity();",
                 f"for (int s = threadIdx.x; live && s < {p}_SPLITS; s += {p}_BLOCK)",
-                f"    {op.name}_mine = {joined}::join({op.name}_mine, {_partial(p, op)}_in[row * {p}_SPLITS + s]);",
+                f"    {op.name}_mine = {joined}::join({op.name}_mine, {_read(p, op, f'row * {p}_SPLITS + s')});",
                 f"__shared__ {kind} {op.name}_row_scratch[32];",
                 f"const {kind} {c_name(op.name)} = "
                 f"join_threads<{joined}, {p}_BLOCK>({op.name}_mine, {op.name}_row_scratch);",
@@ -139,11 +153,11 @@ def _elements(plan: RegionPlan, body: Body, sweep: Sweep) -> list[str]:
         "}",
     ]
     for op in sweep.reductions:
-        kind, joined = C_TYPES[op.dtype], body.join_type(op)
+        kind, joined = state_type(op), body.join_type(op)
         lines += [
             f"__shared__ {kind} {op.name}_scratch[32];",
             f"const {kind} {op.name}_block = join_threads<{joined}, {p}_BLOCK>("
             f"join_lanes<{joined}, {body.v}>({op.name}_part), {op.name}_scratch);",
-            f"if (live && threadIdx.x == 0) {_partial(p, op)}_out[row * {p}_SPLITS + part] = {op.name}_block;",
+            f"if (live && threadIdx.x == 0) {_write(p, op, f'row * {p}_SPLITS + part', f'{op.name}_block')};",
         ]
     return lines

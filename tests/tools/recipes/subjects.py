@@ -7,7 +7,9 @@ Program's results are as close to the float64 oracle as eager PyTorch's own.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -16,13 +18,14 @@ from torch import nn
 
 from memory.records import Graph, Problem, Program, Target, Work
 from tools.arrays import Array, array_from, torch_dtype
-from tools.binding import bind
 from tools.correctness import Subject, Tolerance, compare
 from tools.devices.port import Device, Executed, Fault
 from tools.graph_capture import to_graph
 from tools.graph_export import export
 from tools.lint import lint
 from tools.program import validate
+from tools.recipes.blueprints import blueprints, build
+from tools.recipes.kernels import Variant
 from tools.user_module import UserModule
 
 
@@ -45,7 +48,9 @@ def captured(module: nn.Module, *inputs: torch.Tensor) -> Captured:
     place = ModuleType("warpsmith_test_target")
     place.Model = type(module)  # type: ignore[attr-defined]
     user = UserModule(target, place, _silent)
-    graph = to_graph(export(user, module, inputs), target.path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # torch.export's own use of a name it deprecates
+        graph = to_graph(export(user, module, inputs), target.path)
     problem = Problem(
         name="test",
         target=target,
@@ -130,14 +135,20 @@ def _wrong_values(subject: Captured, program: Program, executed: Executed) -> It
             yield f"{wanted}: {judged.complaint.message}"
 
 
-def rebound(
-    subject: Captured, program: Program, module: nn.Module, *inputs: torch.Tensor
-) -> tuple[Captured, Program]:
-    """The same program for the module captured at other shapes: (that capture, the program as it is)."""
-    other = captured(module, *inputs)
-    bind(program, other.problem)
-    assert [n.op for n in subject.problem.graph.nodes] == [n.op for n in other.problem.graph.nodes]
-    return other, program
+class Function(nn.Module):
+    """A module whose forward is a plain function."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> object:
+        """Call the function."""
+        return self.function(*inputs)
 
 
-Variants = Mapping[str, str]
+def with_variant(problem: Problem, variant: Variant, twin: Problem | None = None) -> Program:
+    """The fully fused Program with one variant wherever it is possible."""
+    first = blueprints(problem, twin)[0]
+    everywhere = {f"R{index}": variant for index in range(50)}
+    return build(problem, dataclasses.replace(first, variants=everywhere), twin)

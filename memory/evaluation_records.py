@@ -1,0 +1,205 @@
+"""Candidate and Evaluation: a program in a run, and what the verifier says of it.
+
+Invariants: timing exists if and only if the status is PASSED; measured and modelled times never mix in one record.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from memory.record import Record
+
+
+class Origin(Record):
+    """Who made a candidate."""
+
+    kind: Literal["recipe", "tuner", "model", "archive", "outside"]
+    agent: str
+    detail: str = ""
+    """Recipe names, the model's name, or the innovation's id."""
+    prompt_hash: str | None = None
+
+
+class Candidate(Record):
+    """A Program in a run."""
+
+    LABELS: ClassVar[frozenset[str]] = frozenset({"idea"})
+
+    id: str
+    run_id: str
+    program_hash: str
+    generation: Annotated[int, Field(ge=0)]
+    parents: tuple[str, ...] = ()
+    origin: Origin
+    idea: str
+    """One sentence."""
+    techniques: tuple[str, ...] = ()
+
+
+class Status(StrEnum):
+    """Verdict of the verifier; everything but PASSED is a failure and carries its reason in the diagnostics."""
+
+    PASSED = "passed"
+    SCHEMA_ERROR = "schema_error"
+    LINT_ERROR = "lint_error"
+    COMPILE_ERROR = "compile_error"
+    SANITIZER_ERROR = "sanitizer_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    INCORRECT = "incorrect"
+    SUSPICIOUS = "suspicious"
+
+
+class Stage(StrEnum):
+    """Stages of an evaluation in order; the first failure ends it."""
+
+    SCHEMA = "schema"
+    LINT = "lint"
+    COMPILE = "compile"
+    SANITIZE = "sanitize"
+    CORRECTNESS = "correctness"
+    TIMING = "timing"
+
+
+class Diagnostic(Record):
+    """One finding about a candidate, phrased so that its author can act on it."""
+
+    stage: Stage
+    rule: str
+    """Short kind, such as `out_of_bounds`, `unknown_buffer` or `wrong_values`."""
+    message: str
+    line: int | None = None
+    excerpt: str = ""
+    severe: bool = True
+
+
+class TrialError(Record):
+    """Error of one output in one trial, against the float64 oracle."""
+
+    distribution: str
+    output: str
+    error: float | None
+    """Largest |out - oracle| / max(|oracle|, rms(oracle)) over the elements; None where no number can say it
+    (a NaN or infinity where the oracle is finite, a wrong integer)."""
+    eager_error: float
+    """The same measure for eager PyTorch in the problem's own precision."""
+    allowed: float
+    """max(tolerance, factor * eager_error)."""
+
+
+class BaselineTime(Record):
+    """Time of a baseline on the same device as the candidate's."""
+
+    name: Literal["eager", "compile", "compile_best"]
+    median_us: Annotated[float, Field(gt=0)]
+    low_us: Annotated[float, Field(gt=0)]
+    high_us: Annotated[float, Field(gt=0)]
+
+
+class Timing(Record):
+    """Time of one forward, in µs. Modelled and measured times never mix in one record."""
+
+    source: Literal["measured", "modelled"]
+    device: str
+    median_us: Annotated[float, Field(gt=0)]
+    low_us: Annotated[float, Field(gt=0)]
+    high_us: Annotated[float, Field(gt=0)]
+    floor_us: Annotated[float, Field(ge=0)]
+    baselines: tuple[BaselineTime, ...]
+    rounds: int | None = None
+    """Timed repetitions; None for a modelled time."""
+
+    @property
+    def eager_us(self) -> float:
+        """The eager baseline's median."""
+        return next(b.median_us for b in self.baselines if b.name == "eager")
+
+    @property
+    def speedup(self) -> float:
+        """Eager's median over ours."""
+        return self.eager_us / self.median_us
+
+    @property
+    def improved(self) -> bool:
+        """True where even our slow end beats eager's fast end."""
+        eager = next(b for b in self.baselines if b.name == "eager")
+        return self.high_us < eager.low_us
+
+    @model_validator(mode="after")
+    def _has_eager_and_order(self) -> Timing:
+        if not any(b.name == "eager" for b in self.baselines):
+            raise ValueError("a timing needs the eager baseline")
+        if not self.low_us <= self.median_us <= self.high_us:
+            raise ValueError(
+                f"interval [{self.low_us}, {self.high_us}] does not hold the median {self.median_us}"
+            )
+        return self
+
+
+class StepProfile(Record):
+    """Where the time of one step goes."""
+
+    name: str
+    """Kernel entry or ATen operation."""
+    authored: bool
+    """True for a kernel of the Program, False for a library call."""
+    us: float
+    limiter: str
+    """Term that dominates: dram, l2, compute, latency, launch, shared, atomics."""
+    dram_bytes: float
+    flops: float
+    occupancy: float | None = None
+    """Theoretical, 0 to 1."""
+    registers: int | None = None
+    shared_bytes: int | None = None
+    spill_bytes: int | None = None
+    load_sectors_per_request: float | None = None
+    """Ideal: 4 for 4-byte, 16 for 16-byte accesses per lane."""
+    bank_conflicts: float | None = None
+
+
+class Profile(Record):
+    """The profiler's summary of a passed candidate."""
+
+    steps: tuple[StepProfile, ...]
+    bottleneck: Literal["memory", "compute", "latency", "launch", "occupancy", "library"]
+    explanation: str
+    """One sentence with the numbers."""
+    floor_fraction: float
+    """Floor over time, 0 to 1."""
+    authored_share: float
+    """Share of device time in the Program's own kernels, 0 to 1."""
+
+
+class Evaluation(Record):
+    """What the verifier says of a program on a problem and device."""
+
+    LABELS: ClassVar[frozenset[str]] = frozenset({"seconds"})
+
+    program_hash: str
+    problem_hash: str
+    policy_hash: str
+    device: str
+    status: Status
+    stage: Stage
+    """The last stage entered."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    errors: tuple[TrialError, ...] = ()
+    timing: Timing | None = None
+    profile: Profile | None = None
+    seconds: dict[str, float] = {}
+    """Wall time by stage."""
+
+    @model_validator(mode="after")
+    def _timing_iff_passed(self) -> Evaluation:
+        if (self.timing is not None) != (self.status is Status.PASSED):
+            raise ValueError(
+                f"timing exists if and only if the status is passed, and it is {self.status.value}"
+            )
+        if self.status is not Status.PASSED and not self.diagnostics:
+            raise ValueError(f"an evaluation that is {self.status.value} must say why")
+        return self
