@@ -81,6 +81,8 @@ class Briefing:
     """What the planner knows when a generation begins."""
 
     problem: Problem
+    twin: Problem | None
+    """The problem at reduced shapes, where it has one; programs must bind to both."""
     gpu: GpuSpec
     floor_us: float
     generation: int
@@ -102,6 +104,7 @@ class CoderTask:
 
     proposal: Proposal
     problem: Problem
+    twin: Problem | None
     gpu: GpuSpec
     parents: tuple[Member, ...]
     innovation: Innovation | None

@@ -50,7 +50,7 @@ def time_pair(first: Callable[[], object], second: Callable[[], object]) -> tupl
     for _ in range(ROUNDS):
         for run, kept in zip((first, second), times, strict=True):
             flush.zero_()
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
             start.record()
             run()
             end.record()

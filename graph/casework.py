@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.reference import Reference
-
 from memory.records import Problem
 from tools.baselines import modelled_eager
 from tools.evaluation import Case
 from tools.gpus import GpuSpec
 from tools.inputs import Distribution
 from tools.policy import Policy
+from tools.reference import Reference
 from tools.trial import MANIFEST, Manifest, Trial
 
 Seeds = Callable[[int, str], int]

@@ -68,6 +68,11 @@ class RunContext:
         """Limits of the search."""
         return Budget(self.settings.generations, self.settings.wall_s)
 
+    @property
+    def reduced(self) -> Problem | None:
+        """The reduced twin; None where trials run at the problem's own shapes."""
+        return None if self.twin is self.problem else self.twin
+
     @cached_property
     def bench(self) -> Bench:
         """Where and how trials are made."""

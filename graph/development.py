@@ -32,6 +32,7 @@ def coder_task(proposal: Proposal, context: RunContext) -> CoderTask:
     return CoderTask(
         proposal=proposal,
         problem=context.problem,
+        twin=context.reduced,
         gpu=context.gpu,
         parents=tuple(context.member(parent) for parent in proposal.parents),
         innovation=innovation,

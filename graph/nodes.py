@@ -58,6 +58,7 @@ def plan(state: RunState, runtime: Run) -> Update:
 def _briefing(state: RunState, context: RunContext) -> Briefing:
     return Briefing(
         problem=context.problem,
+        twin=context.reduced,
         gpu=context.gpu,
         floor_us=floor_us(context.problem.work, context.problem.dtype, context.gpu),
         generation=state.generation,

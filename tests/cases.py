@@ -8,6 +8,7 @@ import numpy as np
 
 from memory.records import Problem
 from tests.problems import scaled_relu_problem
+from tools.arrays import Array
 from tools.baselines import modelled_eager
 from tools.evaluation import Case
 from tools.gpus import gpu_named
@@ -34,7 +35,7 @@ def _trial(problem: Problem, seed: int, distribution: Distribution, folder: Path
     weight = generator.random(values["weight"].shape, dtype=np.float32)
     expected = np.maximum(x.astype(np.float64) * weight.astype(np.float64), 0.0)
     eager = np.maximum(x * weight, np.float32(0))
-    arrays = {
+    arrays: dict[str, dict[str, Array]] = {
         "inputs": {"x": x},
         "state": {"weight": weight},
         "expected": {"relu": expected},
@@ -43,6 +44,6 @@ def _trial(problem: Problem, seed: int, distribution: Distribution, folder: Path
     for place, members in arrays.items():
         for name, array in members.items():
             write_array(folder / place / f"{name}.npy", array)
-    names = {place: tuple(members) for place, members in arrays.items()}
+    names: dict[str, tuple[str, ...]] = {place: tuple(members) for place, members in arrays.items()}
     write_manifest(folder, Manifest(seed=seed, distribution=distribution, **names))
     return Trial(seed, distribution, folder)

@@ -81,6 +81,6 @@ def member(
     return Member(candidate, program, evaluation)
 
 
-def at_block(block: int, **changes: object) -> Program:
+def at_block(block: int) -> Program:
     """The example program with another BLOCK."""
-    return scaled_relu_program(**changes).with_values({"BLOCK": block})
+    return scaled_relu_program().with_values({"BLOCK": block})

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from memory.records import Diagnostic, Graph, Problem, Program, Stage, TensorSpec
 from tools.binding import BindError, BoundKernel, BoundLibrary, BoundPlan, BoundScalar, BoundStep, bind
 from tools.gpus import GpuSpec
-from tools.library_ops import why_not_allowed
+from tools.library_ops import why_not_called
 from tools.signature import Param, Signature, kernel_signatures
 
 MAX_SOURCE_BYTES = 256 * 1024
@@ -160,7 +160,7 @@ def _check_step(
 
 
 def _check_library(step: BoundLibrary, place: str, plan: BoundPlan, check: _StepCheck) -> None:
-    reason = why_not_allowed(step.op)
+    reason = why_not_called(step.op, step.args, step.kwargs)
     if reason:
         check.complain("library_op", f"{place}: {step.op!r} may not be called: {reason}")
     check.reads = step.reads

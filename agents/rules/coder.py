@@ -42,13 +42,13 @@ class RulesCoder:
 
 def _seeded(task: CoderTask) -> Draft:
     way = _blueprint(task)
-    program = build(task.problem, way).with_values(task.proposal.values)
+    program = build(task.problem, way, task.twin).with_values(task.proposal.values)
     origin = Origin(kind="recipe", agent="rules", detail=", ".join(way.recipes))
     return Draft(program, origin, task.proposal.idea, way.techniques)
 
 
 def _blueprint(task: CoderTask) -> Blueprint:
-    for way in blueprints(task.problem):
+    for way in blueprints(task.problem, task.twin):
         if way.name == task.proposal.blueprint:
             return way
     raise WarpsmithError(f"no blueprint {task.proposal.blueprint!r} for {task.problem.name}")

@@ -8,7 +8,7 @@ from random import Random
 from agents.rules import tuner
 from agents.schemas import Briefing, Member, Move, Neighbour, Proposal
 from memory.errors import WarpsmithError
-from memory.records import Program
+from memory.records import Problem, Program
 from tools.binding import BindError, bind
 from tools.program import validate
 from tools.recipes.blueprints import Blueprint, blueprints, build
@@ -49,8 +49,8 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
     for neighbour in briefing.neighbours:
         if fits(neighbour, briefing):
             yield _recall(neighbour, briefing), neighbour.innovation.program
-    ways = blueprints(briefing.problem)
-    programs = [(way, build(briefing.problem, way)) for way in ways]
+    ways = blueprints(briefing.problem, briefing.twin)
+    programs = [(way, build(briefing.problem, way, briefing.twin)) for way in ways]
     # A layout may need more shared memory than this GPU has.
     programs = [(w, p) for w, p in programs if not validate(p, briefing.problem, briefing.gpu)[1]]
     for way, program in programs:
@@ -66,17 +66,21 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
 
 
 def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
-    """True where the innovation's program can be bound to this problem and returns what the module returns."""
-    graph = briefing.problem.graph
-    program = neighbour.innovation.program
+    """True where the innovation's program can be bound to this problem, and its twin, and returns what it returns."""
+    problems = [p for p in (briefing.problem, briefing.twin) if p is not None]
+    return all(_fits(neighbour.innovation.program, problem) for problem in problems)
+
+
+def _fits(program: Program, problem: Problem) -> bool:
+    graph = problem.graph
     if len(program.outputs) != len(graph.outputs) or set(program.updates) != set(graph.updates):
         return False
     try:
-        plan = bind(program, briefing.problem)
-        wanted = [graph.values[name].shape for name in graph.outputs]
-        return [plan.spec(name).shape for name in program.outputs] == wanted
+        plan = bind(program, problem)
+        returned = [plan.spec(name).shape for name in program.outputs]
     except (BindError, KeyError):
         return False
+    return returned == [graph.values[name].shape for name in graph.outputs]
 
 
 def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:

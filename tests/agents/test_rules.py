@@ -35,13 +35,13 @@ def briefing(
     gentle: bool = False,
 ) -> Briefing:
     tried = frozenset(m.candidate.program_hash for m in population)
-    return Briefing(PROBLEM, H200, 1.0, generation, slots, population, tried, neighbours, (), gentle)
+    return Briefing(PROBLEM, None, H200, 1.0, generation, slots, population, tried, neighbours, (), gentle)
 
 
 def task(
     proposal: Proposal, parents: tuple[Member, ...] = (), innovation: Innovation | None = None
 ) -> CoderTask:
-    return CoderTask(proposal, PROBLEM, H200, parents, innovation)
+    return CoderTask(proposal, PROBLEM, None, H200, parents, innovation)
 
 
 def innovation(program: Program) -> Innovation:
@@ -203,9 +203,7 @@ def test_the_critic_counts_failures_and_flags_suspicious_wins() -> None:
 
 
 def test_the_critic_learns_which_value_the_fastest_share() -> None:
-    generation = [
-        member(f"c{i}", 10.0 + i, program=at_block(64 if i < 3 else 256, outputs=("y",))) for i in range(6)
-    ]
+    generation = [member(f"c{i}", 10.0 + i, program=at_block(64 if i < 3 else 256)) for i in range(6)]
     lessons = RulesCritic().critique(generation, generation[:1], stagnation=0).lessons
     assert any(lesson.startswith("BLOCK=64 is shared by the fastest") for lesson in lessons)
 

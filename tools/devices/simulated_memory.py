@@ -97,7 +97,7 @@ def _extent_bytes(spec: TensorSpec) -> int:
 def _same_bytes(mine: Array, theirs: Array) -> bool:
     """Equal bit for bit (NaN equals itself)."""
     unsigned = np.dtype(f"u{mine.dtype.itemsize}")
-    return bool(np.array_equal(mine.view(unsigned), np.ascontiguousarray(theirs).view(unsigned)))
+    return bool(np.array_equal(mine.view(unsigned), np.asarray(theirs, order="C").view(unsigned)))
 
 
 def invalid_booleans(results: Mapping[str, Array], specs: Mapping[str, TensorSpec]) -> list[str]:

@@ -217,7 +217,7 @@ def _modified(names: list[str]) -> Fault:
 
 
 def _garbled(names: list[str]) -> Fault:
-    message = f"boolean output {', '.join(names)} holds bytes other than 0 and 1: not written, or written as another type"
+    message = f"boolean {', '.join(names)} holds bytes other than 0 and 1: not written, or not as booleans"
     complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="wrong_values", message=message)
     return Fault(Status.INCORRECT, (complaint,))
 
