@@ -43,7 +43,8 @@ def results(device: Device, program: Program, *, sanitize: bool = False) -> dict
 
 def expected() -> NDArray[np.float32]:
     data = given()
-    return np.maximum(data["x"] * data["weight"], np.float32(0))
+    product: NDArray[np.float32] = np.maximum(data["x"] * data["weight"], np.float32(0))
+    return product
 
 
 @pytest.fixture
