@@ -70,8 +70,8 @@ class Settings(BaseSettings):
 
     @property
     def root(self) -> Path:
-        """`home` with `~` expanded."""
-        return self.home.expanduser()
+        """`home` as an absolute path: workers and compilers run in other folders."""
+        return self.home.expanduser().resolve()
 
     @property
     def gpu_name(self) -> str:

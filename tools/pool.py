@@ -52,10 +52,12 @@ class _Worker:
         try:
             if not self.connection.poll(START_DEADLINE_S):
                 raise WorkerLost(f"a worker was not ready after {START_DEADLINE_S:.0f} s")
-            self.connection.recv()
+            greeting = self.connection.recv()
         except EOFError as error:
             self.process.join(5)
             raise WorkerLost(f"a worker died while starting (exit code {self.process.exitcode})") from error
+        if isinstance(greeting, WorkerFailure):
+            raise _as_error(greeting, "starting a worker")
         self.ready = True
 
     def kill(self) -> None:
@@ -110,7 +112,7 @@ class LocalPool:
             # A worker that had to be killed leaves a free place; the next job starts another.
             self._idle.put(None if worker is None or worker.connection.closed else worker)
         if isinstance(answer, WorkerFailure):
-            raise _as_error(answer, job)
+            raise _as_error(answer, f"evaluating program {job.program.content_hash()[:12]}")
         return answer
 
     def _start(self) -> _Worker:
@@ -136,7 +138,7 @@ class LocalPool:
             code = worker.process.exitcode
             status = Status.RUNTIME_ERROR
             message = f"the evaluation ended its worker process (exit code {code})"
-        except WorkerLost:
+        except WarpsmithError:
             self._end(worker)
             raise
         return _ended(job, status, message, self._spec)
@@ -159,8 +161,7 @@ def _ended(job: EvaluationJob, status: Status, message: str, spec: WorkerSpec) -
     )
 
 
-def _as_error(failure: WorkerFailure, job: EvaluationJob) -> WarpsmithError:
-    program = job.program.content_hash()[:12]
-    if failure.kind == "ToolMissing":
+def _as_error(failure: WorkerFailure, doing: str) -> WarpsmithError:
+    if failure.kind == ToolMissing.__name__:
         return ToolMissing(failure.message)
-    return WarpsmithError(f"evaluating program {program} failed by our own fault: {failure.message}")
+    return WarpsmithError(f"{doing} failed by our own fault: {failure.message}")

@@ -63,16 +63,24 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
     os.setsid()
     # The coordinator decides what an interrupt means; a worker just ends when its pipe does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with open_device(spec.device, spec.cache_dir) as device:
-        connection.send("ready")
-        while True:
-            try:
-                job = connection.recv()
-            except EOFError:
-                return
-            if job is None:
-                return
-            connection.send(_answer(job, device))
+    try:
+        with open_device(spec.device, spec.cache_dir) as device:
+            connection.send("ready")
+            _answer_jobs(connection, device)
+    except WarpsmithError as error:
+        # The machine lacks something: the coordinator raises it where the first job was given.
+        connection.send(WorkerFailure(type(error).__name__, str(error)))
+
+
+def _answer_jobs(connection: Connection, device: Device) -> None:
+    while True:
+        try:
+            job = connection.recv()
+        except EOFError:
+            return
+        if job is None:
+            return
+        connection.send(_answer(job, device))
 
 
 def _answer(job: EvaluationJob, device: Device) -> Answer:

@@ -34,7 +34,7 @@ def warpsmith(folder: Path, *arguments: str, home: str = "home") -> subprocess.C
     return subprocess.run(
         command(*arguments),
         cwd=folder,
-        env=environment(folder / home),
+        env=environment(home),
         capture_output=True,
         text=True,
         timeout=280,
@@ -45,7 +45,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "graph.cli", *arguments]
 
 
-def environment(home: Path) -> dict[str, str]:
+def environment(home: str) -> dict[str, str]:
+    # A relative home, as a user may give one.
     kept = {n: v for n, v in os.environ.items() if not n.startswith("WARPSMITH_")}
     return {**kept, "PYTHONPATH": str(ROOT), "WARPSMITH_HOME": str(home), "OMP_NUM_THREADS": "1"}
 
@@ -164,7 +165,7 @@ def evaluations(home: Path) -> dict[str, str]:
 def test_a_killed_run_resumes_without_losing_or_repeating_a_verdict(workplace: Path, kill_after: int) -> None:
     home = workplace / f"killed-{kill_after}"
     process = subprocess.Popen(
-        command("optimize", "scaled.py", *SMALL), cwd=workplace, env=environment(home), start_new_session=True,
+        command("optimize", "scaled.py", *SMALL), cwd=workplace, env=environment(home.name), start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     deadline = time.monotonic() + 120

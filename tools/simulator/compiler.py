@@ -64,7 +64,8 @@ class HostCompiler:
     def __init__(
         self, cache_dir: Path, *, cxx: str = "g++", timeout_s: float = 60.0, check_symbols: bool = True
     ) -> None:
-        self._toolchain = Toolchain(cache_dir, cxx, timeout_s)
+        # g++ runs in a folder of its own.
+        self._toolchain = Toolchain(cache_dir.resolve(), cxx, timeout_s)
         self._timeout_s = timeout_s
         self._check_symbols = check_symbols
 
