@@ -41,6 +41,14 @@ def passed_timing(member: Member) -> tuple[Timing, Profile]:
     return timing, profile
 
 
+def winning_idea(member: Member, context: RunContext) -> str:
+    """The idea that the winner's line began with, and where its tuning ended; one sentence."""
+    root = context.store.lineage(member.candidate.id)[0]
+    idea = root.idea.rstrip(".").partition(" (at ")[0]
+    values = ", ".join(f"{name}={value}" for name, value in member.program.tunable_values().items())
+    return f"{idea} (at {values})" if values else idea
+
+
 def archive_winner(member: Member, state: RunState, context: RunContext) -> str:
     """Put the winner into the archive; returns its id there."""
     timing, profile = passed_timing(member)
@@ -52,7 +60,7 @@ def archive_winner(member: Member, state: RunState, context: RunContext) -> str:
         dtype=context.problem.dtype,
         arch=context.gpu.arch,
         program=member.program,
-        idea=member.candidate.idea,
+        idea=winning_idea(member, context),
         techniques=member.candidate.techniques,
         best_us=timing.median_us,
         speedup=timing.speedup,
@@ -88,7 +96,7 @@ def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
         relative_tolerance=context.settings.relative_tolerance,
         eager_factor=context.settings.eager_factor,
         distributions=tuple(str(d) for d in context.settings.policy.distributions),
-        idea=member.candidate.idea,
+        idea=winning_idea(member, context),
         versions=versions(),
         created=context.now().isoformat(timespec="seconds"),
         run_id=context.run.id,
