@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory.errors import BadInput
 from memory.records import Problem
 from tools.baselines import modelled_eager
 from tools.evaluation import Case
 from tools.gpus import GpuSpec
 from tools.inputs import Distribution
+from tools.null_kernels import passing_null_kernels
 from tools.policy import Policy
 from tools.reference import Reference
 from tools.trial import MANIFEST, Manifest, Trial
@@ -43,7 +45,18 @@ def prepare_case(bench: Bench) -> Case:
         trials = list(draw_trials(bench, bench.twin, bench.policy.distributions, "trial", folders))
     baseline = modelled_eager(bench.problem.graph, bench.gpu)
     kept = tuple(trial for trial in trials if trial is not None)
+    _refuse_degenerate(bench, kept)
     return Case(bench.problem, bench.twin, kept, (baseline,), bench.policy)
+
+
+def _refuse_degenerate(bench: Bench, trials: tuple[Trial, ...]) -> None:
+    """A verdict means nothing where an output that depends on nothing would pass."""
+    passing = passing_null_kernels(bench.twin.graph, trials, bench.policy.tolerance)
+    if passing:
+        raise BadInput(
+            f"{bench.problem.name} cannot be judged: returning {passing[0]} passes all {len(trials)} trials; "
+            "change the module or its inputs so that the output depends on them"
+        )
 
 
 def _existing(folder: Path) -> Trial | None:

@@ -82,9 +82,16 @@ def continue_run(
             start = Command(resume=answer)
         elif graph.get_state(config).created_at is None:
             start = RunState(run_id=run.id)
-        for event in graph.stream(start, config, context=context, stream_mode="custom", durability="sync"):
-            if isinstance(event, Progress):
-                tell(event)
+        try:
+            for event in graph.stream(
+                start, config, context=context, stream_mode="custom", durability="sync"
+            ):
+                if isinstance(event, Progress):
+                    tell(event)
+        except BadInput:
+            # The module cannot be judged at all; a missing tool, in contrast, leaves the run to be resumed.
+            store.update_run(run.id, status=RunStatus.FAILED, best_candidate=None)
+            raise
         waiting = [i.value["candidate"] for task in graph.get_state(config).tasks for i in task.interrupts]
         _write_best(run, store, settings)
     return Outcome(find_summary(store.run(run.id), store, settings), waiting[0] if waiting else None)

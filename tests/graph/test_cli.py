@@ -76,6 +76,16 @@ def test_a_module_that_the_library_serves_best_ends_with_exit_code_3(tmp_path: P
     assert summary["by_status"] == {"passed": summary["evaluations"]}
 
 
+def test_a_module_whose_output_depends_on_nothing_cannot_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "constant.py").write_text(
+        LIBRARY_BOUND.replace("a @ b", "torch.softmax((a @ b)[:, :1], dim=1)")
+    )
+    done = warpsmith(tmp_path, "optimize", "constant.py", "--json", "--quiet")
+    assert done.returncode == 2
+    assert "cannot be judged" in done.stderr
+    assert [r["status"] for r in json.loads(warpsmith(tmp_path, "show", "--json").stdout)] == ["failed"]
+
+
 def test_a_program_file_that_is_no_program_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "scaled.py").write_text(module_text())
     for text, word in (("{", "Invalid JSON"), ('{"source": "x"}', "steps")):
