@@ -91,7 +91,7 @@ def _usage(name: str, foreign_imports: tuple[str, ...]) -> list[str]:
     lines = [
         f"Constructor arguments, parameters, buffers and state_dict are those of {name}; load_state_dict takes the"
         " original's. The same seed gives the same weights.",
-        "This file needs torch, and on the GPU cuda-python (pip install cuda-core nvidia-cuda-nvrtc"
+        "This file needs torch, and on the GPU cuda-python (pip install cuda-core cuda-bindings nvidia-cuda-nvrtc"
         " nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl). The kernels are compiled at the first call.",
     ]
     if foreign_imports:

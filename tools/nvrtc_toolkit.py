@@ -19,7 +19,7 @@ from memory.errors import BadInput, ToolMissing
 
 _REQUIRED = ("cuda_fp16.h", "crt/host_defines.h", "cuda/std/cstdint")
 _RUNTIME_VERSION = re.compile(r"#define\s+CUDART_VERSION\s+(\d+)")
-_INSTALL = "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-core"
+_INSTALL = "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-core"
 _FIRST_ARCH_SPECIFIC = 90
 _FIRST_FAMILY_SPECIFIC = 100
 
