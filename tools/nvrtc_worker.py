@@ -168,7 +168,8 @@ def _start(scratch: Path, memory_bytes: int) -> _Child:
         raise WorkerLost(f"the NVRTC compile process did not start ({error!r}): {said}") from error
     if head.get("ready") is not True:
         child.end()
-        raise ToolMissing(f"NVRTC cannot be used: {head.get('why')}; pip install cuda-bindings cuda-core nvidia-cuda-nvrtc")
+        remedy = "pip install cuda-bindings cuda-core nvidia-cuda-nvrtc"
+        raise ToolMissing(f"NVRTC cannot be used: {head.get('why')}; {remedy}")
     return child
 
 
