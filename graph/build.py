@@ -103,7 +103,14 @@ def open_saver(settings: Settings) -> Iterator[SqliteSaver]:
 
 def worker_spec(settings: Settings) -> WorkerSpec:
     """How evaluation workers open their device."""
-    return WorkerSpec(settings.device, settings.root / "cache")
+    return WorkerSpec(settings.device_spec, settings.root / "cache")
+
+
+def open_pool(settings: Settings) -> LocalPool:
+    """Simulator workers, one for each core; on a GPU one worker owns it, with a spare, and the cores compile ahead."""
+    if settings.on_gpu:
+        return LocalPool(worker_spec(settings), 1, spares=1, compilers=settings.worker_count)
+    return LocalPool(worker_spec(settings), settings.worker_count)
 
 
 @contextmanager
@@ -115,7 +122,7 @@ def open_context(run: Run, store: Store, settings: Settings, *, warm: bool) -> I
     problem = store.problem(run.problem_hash)
     twin = store.twin(run.problem_hash) or problem
     with ExitStack() as stack:
-        pool = stack.enter_context(LocalPool(worker_spec(settings), settings.worker_count))
+        pool = stack.enter_context(open_pool(settings))
         if warm:
             pool.warm()
         context = RunContext(
@@ -127,7 +134,7 @@ def open_context(run: Run, store: Store, settings: Settings, *, warm: bool) -> I
             archive=stack.enter_context(open_archive(settings)),
             team=rules_team(settings),
             pool=pool,
-            slots=threading.BoundedSemaphore(pool.size),
+            slots=threading.BoundedSemaphore(pool.callers),
             stopwatch=Stopwatch(),
         )
         yield context

@@ -72,6 +72,7 @@ Gpu = Annotated[
         help="GPU to simulate: h200, h100, a100, l40s, rtx4090, b200 or an architecture such as sm_90a",
     ),
 ]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simulator or cuda [default: auto]")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
 
 
@@ -83,7 +84,12 @@ def optimize(
     target: Target,
     inputs: Inputs = None,
     init: Init = None,
+    device: DeviceOption = None,
     gpu: Gpu = None,
+    baselines: Annotated[
+        str | None,
+        typer.Option(help="on a GPU, measure eager, compile too, or best of its modes [default: eager]"),
+    ] = None,
     generations: Annotated[int | None, typer.Option(help="generations at most [default: 5]")] = None,
     population: Annotated[int | None, typer.Option(help="candidates per generation [default: 8]")] = None,
     wall_s: Annotated[
@@ -93,7 +99,8 @@ def optimize(
         float | None, typer.Option(help="relative error that always passes [default: 1e-6]")
     ] = None,
     soak_trials: Annotated[
-        int | None, typer.Option("--soak", help="further random trials for the winner [default: 100]")
+        int | None,
+        typer.Option("--soak", help="further random trials for the winner [default: 100, on a GPU 1000]"),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="evaluations at once [default: one per core, at most 8]")
@@ -111,8 +118,9 @@ def optimize(
 ) -> None:
     """Search for CUDA kernels that beat PyTorch on a module. Exit code 0: improved; 3: PyTorch stays."""
     settings = resolve_settings(
-        gpu=gpu, generations=generations, population=population, wall_s=wall_s, relative_tolerance=tolerance,
-        soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir, review=review, home=home,
+        device=device, baselines=baselines, gpu=gpu, generations=generations, population=population, wall_s=wall_s,
+        relative_tolerance=tolerance, soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir,
+        review=review, home=home,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
     with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
@@ -178,13 +186,14 @@ def verify(
     problem: Annotated[str, typer.Option(help="the module it must equal, as for `optimize`")],
     inputs: Inputs = None,
     init: Init = None,
+    device: DeviceOption = None,
     gpu: Gpu = None,
     tolerance: Annotated[float | None, typer.Option(help="relative error that always passes")] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Judge a program from outside. Exit code 0 only where it PASSED."""
-    settings = resolve_settings(gpu=gpu, relative_tolerance=tolerance, home=home)
+    settings = resolve_settings(device=device, gpu=gpu, relative_tolerance=tolerance, home=home)
     target = parse_target(problem, inputs=inputs, init=init)
     evaluation = judge_file(program, target, settings)
     _print(verdict_table(evaluation), evaluation, as_json=as_json)

@@ -20,8 +20,9 @@ from memory.errors import WarpsmithError
 from memory.events import AgentEvent
 from memory.records import Candidate, Evaluation, Problem, Program, Run
 from memory.store import Store
+from tools.devices.build import gpu_of
 from tools.evaluation import Case
-from tools.gpus import GpuSpec, gpu_named
+from tools.gpus import GpuSpec
 from tools.pool import EvaluationPool
 
 
@@ -58,10 +59,10 @@ class RunContext:
     stopwatch: Stopwatch
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
-    @property
+    @cached_property
     def gpu(self) -> GpuSpec:
         """The GPU that times refer to."""
-        return gpu_named(self.settings.gpu_name)
+        return gpu_of(self.settings.device_spec)
 
     @property
     def budget(self) -> Budget:
@@ -80,16 +81,17 @@ class RunContext:
             problem=self.problem,
             twin=self.twin,
             policy=self.settings.policy,
-            gpu=self.gpu,
+            device=self.settings.device_spec,
             directory=self.settings.root / "runs" / self.run.id / "trials",
             deadline_s=self.settings.capture_deadline_s,
             seeds=self.trial_seed,
+            modes=self.settings.compile_modes,
         )
 
     @cached_property
     def case(self) -> Case:
         """What every candidate is judged on; its trials are drawn on first use, by the `baseline` node."""
-        return prepare_case(self.bench)
+        return prepare_case(self.bench, self.pool)
 
     def candidate_id(self, proposal_id: str, repair: int = 0) -> str:
         """Unique and the same whenever the run resumes: a node that runs twice writes the same candidate."""

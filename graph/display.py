@@ -203,7 +203,9 @@ def events_table(events: Sequence[AgentEvent]) -> RenderableType:
     table = Table("generation", "role", "candidate", "decision", title="decisions", title_justify="left")
     for event in events:
         candidate = short_id(event.candidate_id) if event.candidate_id else ""
-        table.add_row(str(event.generation), event.role, candidate, Text(event.decision.replace(f"{event.run_id}-", "")))
+        table.add_row(
+            str(event.generation), event.role, candidate, Text(event.decision.replace(f"{event.run_id}-", ""))
+        )
     return table
 
 

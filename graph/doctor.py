@@ -16,7 +16,7 @@ from rich.table import Table
 
 from graph.settings import Settings
 from memory.errors import WarpsmithError
-from tools.machine import gpus_present, host_compiler, nvrtc_summary
+from tools.machine import cuda_usable, gpus_present, host_compiler, nvrtc_summary
 
 LOW_DISK_BYTES = 2 << 30
 
@@ -85,7 +85,8 @@ def _home(root: Path) -> Check:
 def _gpu() -> Check:
     found = gpus_present()
     if found:
-        return Check("GPU", False, True, f"{', '.join(found)}; this version times on the simulator only")
+        lost = "" if cuda_usable() else "; torch cannot use it: install a CUDA build of torch"
+        return Check("GPU", False, cuda_usable(), ", ".join(found) + lost)
     return Check("GPU", False, False, "none: times are modelled by the simulator, not measured")
 
 

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from graph.build import worker_spec
+from graph.build import open_pool
 from graph.casework import Bench, prepare_case
 from graph.settings import Settings
 from memory.errors import BadInput, WarpsmithError
 from memory.records import Evaluation, Program, Target
-from tools.gpus import gpu_named
-from tools.pool import LocalPool
 from tools.problem import capture
 from tools.worker import EvaluationJob
 
@@ -34,21 +32,21 @@ def read_program(path: Path) -> Program:
 def judge_file(path: Path, target: Target, settings: Settings) -> Evaluation:
     """The verdict on a program file for a target, with fresh hidden seeds."""
     program = read_program(path)
-    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
+    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.twin_elements)
     with (
         tempfile.TemporaryDirectory(prefix="warpsmith-") as folder,
-        LocalPool(worker_spec(settings), 1) as pool,
+        open_pool(settings) as pool,
     ):
         bench = Bench(
             problem=captured.problem,
             twin=captured.reduced or captured.problem,
             policy=settings.policy,
-            gpu=gpu_named(settings.gpu_name),
+            device=settings.device_spec,
             directory=Path(folder),
             deadline_s=settings.capture_deadline_s,
             seeds=lambda index, purpose: secrets.randbits(48),  # noqa: ARG005
         )
-        evaluation = pool.evaluate(EvaluationJob(program, prepare_case(bench)))
+        evaluation = pool.evaluate(EvaluationJob(program, prepare_case(bench, pool)))
     if evaluation is None:
         raise WarpsmithError("the pool gave no verdict")
     return evaluation

@@ -146,7 +146,7 @@ def _closed(
 def verify(state: RunState, runtime: Run) -> Update:
     """Put the best candidates that beat the baseline through the soak, until one passes it."""
     context = runtime.context
-    total = context.settings.soak_trials
+    total = context.settings.soak_count
     refuted = list(state.refuted)
     while (best := improving(state.population, refuted, context)) is not None:
         candidate_id = best.candidate.id

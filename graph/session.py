@@ -44,14 +44,14 @@ def start_run(target: Target, settings: Settings, store: Store, tell: Listener) 
     Raises: BadInput with the file, the line where known, and the remedy.
     """
     tell(StageStarted("capturing the module"))
-    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
+    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.twin_elements)
     problem_hash = store.put_pair(captured.problem, captured.reduced)
     created = datetime.now(UTC)
     kept = settings.model_copy(update={"export_dir": settings.export_dir.resolve()})
     run = Run(
         id=_run_id(captured.problem.name, created, problem_hash),
         problem_hash=problem_hash,
-        device=settings.device.name,
+        device=settings.device_spec.name,
         settings=kept.as_text(),
         seed=settings.seed,
         created=created.isoformat(),
@@ -75,6 +75,10 @@ def continue_run(
     answer: a person's verdict, where the run waits for one.
     Raises: StoreError where another process works on the run.
     """
+    if settings.device_spec.name != run.device:
+        raise BadInput(
+            f"run {run.id} was started on {run.device}; this would continue it on {settings.device_spec.name}"
+        )
     with RunLock(store_path(settings), run.id), _graph(run, store, settings, warm=True) as (graph, context):
         config = _config(run, settings)
         start: RunState | Command[str] | None = None

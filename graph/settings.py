@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -14,11 +16,21 @@ from pydantic_settings import (
 )
 
 from memory.errors import BadInput
-from tools.devices.build import DeviceSpec
+from tools.devices.build import DeviceSpec, cuda_spec
+from tools.devices.port import CompileMode
 from tools.gpus import gpu_for_arch, gpu_named
+from tools.machine import cuda_usable
 from tools.policy import Policy
 
 SETTINGS_FILE = "warpsmith.toml"
+
+
+COMPILE_MODES: dict[str, tuple[CompileMode, ...]] = {
+    "eager": (),
+    "compile": ("default",),
+    "best": ("default", "max-autotune-no-cudagraphs", "reduce-overhead"),
+}
+"""torch.compile's modes that each setting of `baselines` measures."""
 
 
 class Settings(BaseSettings):
@@ -32,6 +44,12 @@ class Settings(BaseSettings):
     """Where runs, the archive and compile caches live."""
     export_dir: Path = Path("warpsmith-out")
     """Where winners are exported."""
+    device: Literal["auto", "simulator", "cuda"] = "auto"
+    """Where programs run; `auto` takes a GPU where there is one, and the simulator elsewhere."""
+    gpu_index: int = Field(default=0, ge=0)
+    """Which of the machine's GPUs, on `cuda`."""
+    baselines: Literal["eager", "compile", "best"] = "eager"
+    """What to measure of PyTorch on `cuda`: eager, also torch.compile, also the best of its slow modes."""
     gpu: str = "h200"
     """GPU that the simulator stands for: a name, or an architecture such as sm_90a."""
     workers: int = Field(default=0, ge=0, le=256)
@@ -46,7 +64,8 @@ class Settings(BaseSettings):
     seed: int = 0
     relative_tolerance: float = Field(default=1e-6, gt=0)
     eager_factor: float = Field(default=2.0, ge=1)
-    soak_trials: int = Field(default=100, ge=0)
+    soak_trials: int | None = Field(default=None, ge=0)
+    """Further random trials for a winner; None means 100 on the simulator and 1,000 on a GPU."""
     deadline_s: float = Field(default=60.0, gt=0)
     capture_deadline_s: float = Field(default=120.0, gt=0)
     verify_elements: int = Field(default=1 << 20, ge=1024)
@@ -89,14 +108,38 @@ class Settings(BaseSettings):
         return Policy(
             relative_tolerance=self.relative_tolerance,
             eager_factor=self.eager_factor,
-            soak_trials=self.soak_trials,
+            soak_trials=self.soak_count,
             deadline_s=self.deadline_s,
         )
 
-    @property
-    def device(self) -> DeviceSpec:
-        """The device of the run."""
+    @cached_property
+    def device_spec(self) -> DeviceSpec:
+        """The device of the run. Raises ToolMissing for `cuda` on a machine without a usable GPU."""
+        if self.device == "cuda" or (self.device == "auto" and cuda_usable()):
+            return cuda_spec(self.gpu_index)
         return DeviceSpec(kind="simulator", gpu=self.gpu_name, timeout_s=self.deadline_s / 2)
+
+    @property
+    def on_gpu(self) -> bool:
+        """True where programs run on a real GPU."""
+        return self.device_spec.kind == "cuda"
+
+    @property
+    def soak_count(self) -> int:
+        """Random trials of a winner's soak."""
+        if self.soak_trials is not None:
+            return self.soak_trials
+        return 1000 if self.on_gpu else 100
+
+    @property
+    def twin_elements(self) -> int | None:
+        """Elements above which trials run at reduced shapes; None on a GPU, which runs the problem's own."""
+        return None if self.on_gpu else self.verify_elements
+
+    @property
+    def compile_modes(self) -> tuple[CompileMode, ...]:
+        """torch.compile's modes to measure on a GPU."""
+        return COMPILE_MODES[self.baselines]
 
     def as_text(self) -> dict[str, str]:
         """Every setting as text, for the run's record."""

@@ -40,7 +40,7 @@ def soak(member: Member, context: RunContext, tell: Callable[[int], None]) -> So
     bench = context.bench
     folder = bench.directory / f"soak-{member.candidate.program_hash[:16]}"
     try:
-        with Reference(bench.twin.target, bench.twin, deadline_s=bench.deadline_s) as reference:
+        with bench.reference(bench.twin) as reference:
             done, failure = _soak_batches(member, reference, folder, context, tell)
         if failure is not None:
             return SoakOutcome(failure, done, full_shape=False)

@@ -8,10 +8,11 @@ itself correct or report its own time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from memory.errors import BadInput
 from memory.records import (
     BaselineTime,
     Diagnostic,
@@ -26,16 +27,22 @@ from memory.records import (
 )
 from tools.binding import BindError, BoundPlan, bind
 from tools.correctness import Subject, compare
-from tools.devices.port import Device, Fault, Loaded
+from tools.devices.port import Contest, Device, DeviceLost, Fault, Loaded, Measured, Raced, RacingDevice
 from tools.lint import lint
 from tools.policy import Policy
 from tools.profiling import summarise
 from tools.program import validate
 from tools.roofline import floor_us
-from tools.trial import Trial
+from tools.trial import Array, Trial, TrialData
 
+RACE_TRIALS = 3
+"""Trials whose inputs and weights a race rotates over."""
 SUSPICIOUS_FRACTION = 0.95
 """A time under this share of the floor is a detected cheat; the rest is the floor's own uncertainty."""
+
+
+Load = Callable[[Trial], TrialData]
+"""Reads a trial; a cache that gives the same arrays again lets a device keep its uploads."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,14 @@ class Case:
     trials: tuple[Trial, ...]
     baselines: tuple[BaselineTime, ...]
     policy: Policy
+
+
+class EvaluationLost(Exception):
+    """The candidate made the device unusable for this process. `evaluation` is its verdict."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__(evaluation.diagnostics[0].message)
+        self.evaluation = evaluation
 
 
 class _Failure(Exception):
@@ -80,37 +95,55 @@ class _Progress:
             self.seconds[stage.value] = self.seconds.get(stage.value, 0.0) + taken
 
 
-def evaluate(program: Program, case: Case, device: Device) -> Evaluation:
-    """The verdict on `program`. Raises only for our own or the machine's faults (ToolMissing and the like)."""
+def evaluate(program: Program, case: Case, device: Device, load: Load = Trial.load) -> Evaluation:
+    """The verdict on `program`. Raises only for our own or the machine's faults (ToolMissing and the like).
+
+    Raises: EvaluationLost where the device cannot be used any more after it.
+    """
     progress = _Progress()
     try:
         plan = _admit(program, case.problem, device, progress)
-        _verify(program, plan, case, device, progress)
-        timed = _time(plan, case, device, progress)
+        _verify(program, plan, _Bench(case, device, load), progress)
+        timed = _time(plan, _Bench(case, device, load), progress)
     except _Failure as failure:
         return _evaluation(program, case, device, progress, failure.fault)
+    except DeviceLost as lost:
+        raise EvaluationLost(_evaluation(program, case, device, progress, lost.fault)) from lost
     return _evaluation(program, case, device, progress, None, timed)
 
 
 def check_trials(program: Program, case: Case, device: Device) -> Evaluation | None:
-    """Correctness alone, over the case's trials (a winner's soak); None where every trial passes."""
+    """Correctness alone, over the case's trials (a winner's soak); None where every trial passes.
+
+    Raises: EvaluationLost where the device cannot be used any more after it.
+    """
     progress = _Progress()
     try:
         plan = _admit(program, case.problem, device, progress)
         subject = _load(_twin_plan(program, plan, case), case, device, progress)
         with progress.entering(Stage.CORRECTNESS):
             for trial in case.trials:
-                _run_trial(subject, trial, progress, sanitize=False)
+                _run_trial(subject, trial, trial.load(), progress)
     except _Failure as failure:
         return _evaluation(program, case, device, progress, failure.fault)
+    except DeviceLost as lost:
+        raise EvaluationLost(_evaluation(program, case, device, progress, lost.fault)) from lost
     return None
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """A compiled program with the plan whose results are compared, and the case it is judged on."""
+class _Bench:
+    """What a program is judged on, where, and how trials are read."""
 
-    loaded: Loaded
+    case: Case
+    device: Device
+    load: Load
+
+
+@dataclass(frozen=True)
+class _Results:
+    """A plan whose results are compared, and the case they are judged on."""
+
     plan: BoundPlan
     case: Case
 
@@ -119,6 +152,13 @@ class _Subject:
         graph = self.case.twin.graph
         outputs = list(zip(self.plan.outputs, graph.outputs, strict=True))
         return outputs + [(mine, graph.updates[name]) for name, mine in self.plan.updates.items()]
+
+
+@dataclass(frozen=True)
+class _Subject(_Results):
+    """The same with the compiled program."""
+
+    loaded: Loaded
 
 
 def _admit(program: Program, problem: Problem, device: Device, progress: _Progress) -> BoundPlan:
@@ -159,30 +199,42 @@ def _load(plan: BoundPlan, case: Case, device: Device, progress: _Progress) -> _
         loaded = device.load(plan)
         if isinstance(loaded, Fault):
             raise _Failure(loaded)
-        return _Subject(loaded, plan, case)
+        return _Subject(plan, case, loaded)
 
 
-def _verify(program: Program, plan: BoundPlan, case: Case, device: Device, progress: _Progress) -> None:
+def _verify(program: Program, plan: BoundPlan, bench: _Bench, progress: _Progress) -> None:
     """Sanitize on the first trial, which judges its values too; then every other trial."""
-    subject = _load(_twin_plan(program, plan, case), case, device, progress)
+    case = bench.case
+    subject = _load(_twin_plan(program, plan, case), case, bench.device, progress)
     first, *others = case.trials
     with progress.entering(Stage.SANITIZE):
-        _run_trial(subject, first, progress, sanitize=True)
+        _run_trial(subject, first, bench.load(first), progress, sanitize=True)
     with progress.entering(Stage.CORRECTNESS):
         for trial in others:
-            _run_trial(subject, trial, progress, sanitize=False)
+            _run_trial(subject, trial, bench.load(trial), progress)
 
 
-def _run_trial(subject: _Subject, trial: Trial, progress: _Progress, *, sanitize: bool) -> None:
-    data = trial.load()
+def _run_trial(
+    subject: _Subject, trial: Trial, data: TrialData, progress: _Progress, *, sanitize: bool = False
+) -> None:
     executed = subject.loaded.execute({**data.inputs, **data.state}, sanitize=sanitize)
     if isinstance(executed, Fault):
         raise _Failure(executed)
     progress.warnings += executed.warnings
+    complaints = _judge(subject, trial, data, executed.results, progress)
+    if complaints:
+        progress.stage = Stage.CORRECTNESS
+        raise _Failure(Fault(Status.INCORRECT, tuple(complaints)))
+
+
+def _judge(
+    subject: _Results, trial: Trial, data: TrialData, results: Mapping[str, Array], progress: _Progress
+) -> list[Diagnostic]:
+    """Compare every output with the oracle; notes the errors and returns the complaints."""
     complaints: list[Diagnostic] = []
     for mine, wanted in subject.pairs():
         comparison = compare(
-            executed.results[mine],
+            results[mine],
             Subject(
                 output=wanted,
                 distribution=str(trial.distribution),
@@ -195,16 +247,13 @@ def _run_trial(subject: _Subject, trial: Trial, progress: _Progress, *, sanitize
         progress.errors.append(comparison.record)
         if comparison.complaint is not None:
             complaints.append(comparison.complaint)
-    if complaints:
-        progress.stage = Stage.CORRECTNESS
-        raise _Failure(Fault(Status.INCORRECT, tuple(complaints)))
+    return complaints
 
 
-def _time(plan: BoundPlan, case: Case, device: Device, progress: _Progress) -> tuple[Timing, Profile]:
+def _time(plan: BoundPlan, bench: _Bench, progress: _Progress) -> tuple[Timing, Profile]:
+    case, device = bench.case, bench.device
     with progress.entering(Stage.TIMING):
-        measured = device.measure(plan)
-        if isinstance(measured, Fault):
-            raise _Failure(measured)
+        measured, baselines = _measure(plan, bench, progress)
     floor = floor_us(case.problem.work, case.problem.dtype, device.gpu)
     if measured.median_us < floor * SUSPICIOUS_FRACTION:
         message = f"{measured.median_us:.2f} µs is below the floor of {floor:.2f} µs, which no honest program can be"
@@ -217,10 +266,52 @@ def _time(plan: BoundPlan, case: Case, device: Device, progress: _Progress) -> t
         low_us=measured.low_us,
         high_us=measured.high_us,
         floor_us=floor,
-        baselines=case.baselines,
+        baselines=baselines,
         rounds=measured.rounds,
     )
     return timing, summarise(measured, floor)
+
+
+def _measure(
+    plan: BoundPlan, bench: _Bench, progress: _Progress
+) -> tuple[Measured, tuple[BaselineTime, ...]]:
+    """The program's time and the baselines it is held against: eager's from the same loop where times are real."""
+    case, device = bench.case, bench.device
+    if not isinstance(device, RacingDevice):
+        alone = device.measure(plan)
+        if isinstance(alone, Fault):
+            raise _Failure(alone)
+        return alone, case.baselines
+    if case.twin is not case.problem:
+        raise BadInput(
+            f"{device.name} times real runs: draw its trials at the problem's own shapes, not a twin's"
+        )
+    loaded = [(trial, bench.load(trial)) for trial in case.trials[:RACE_TRIALS]]
+    givens = tuple({**data.inputs, **data.state} for _, data in loaded)
+    raced = device.race(plan, Contest(case.problem.graph, givens))
+    if isinstance(raced, Fault):
+        raise _Failure(raced)
+    _judge_again(plan, loaded, raced, case, progress)
+    others = tuple(b for b in case.baselines if b.name != "eager")
+    return raced.measured, (raced.eager, *others)
+
+
+def _judge_again(
+    plan: BoundPlan, loaded: list[tuple[Trial, TrialData]], raced: Raced, case: Case, progress: _Progress
+) -> None:
+    """What the timed calls left must be right too: a program may not be right first and wrong later."""
+    subject = _Results(plan, case)
+    for (trial, data), results in zip(loaded, raced.results, strict=False):
+        complaints = _judge(subject, trial, data, results, progress)
+        if complaints:
+            first = complaints[0].model_copy(
+                update={
+                    "stage": Stage.TIMING,
+                    "rule": "wrong_when_timed",
+                    "message": f"right when verified, wrong in the timed calls: {complaints[0].message}",
+                }
+            )
+            raise _Failure(Fault(Status.SUSPICIOUS, (first, *complaints[1:])))
 
 
 def _evaluation(

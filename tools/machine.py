@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from tempfile import gettempdir
 
+import torch
+
 from tools.nvrtc_toolkit import find_toolkit
 from tools.simulator.toolchain import Toolchain
 
@@ -19,6 +21,11 @@ def gpus_present() -> tuple[str, ...]:
     command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     return tuple(line.strip() for line in answer.stdout.splitlines()) if answer.returncode == 0 else ()
+
+
+def cuda_usable() -> bool:
+    """True where torch can run on a GPU of this machine."""
+    return torch.cuda.is_available()
 
 
 def host_compiler() -> str:

@@ -1,8 +1,10 @@
 """The worker: a long-lived spawned process that owns a device and evaluates programs, one job at a time.
 
 Covers: a crash or a hang of an evaluation ends the worker, never the run; nothing a candidate does reaches the
-process that coordinates. Does not cover: kernels on a simulated device need no worker to be contained, they run in
-a sandboxed process of their own; the worker is the second wall.
+process that coordinates. A worker whose device
+can run nothing more answers once and ends. Does not cover: kernels on a simulated device need no worker to be
+contained, they run in a sandboxed process of their own; the worker is the second wall. Nothing that the user or an
+agent wrote as host code is ever imported here.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from typing import Literal
 
 from memory.errors import WarpsmithError
 from memory.records import Evaluation, Program
+from tools.baselines import measured_baselines
 from tools.devices.build import DeviceSpec, open_device
-from tools.devices.port import Device
-from tools.evaluation import Case, check_trials, evaluate
+from tools.devices.port import Baselines, CompileMode, Device, DeviceLost
+from tools.evaluation import Case, EvaluationLost, check_trials, evaluate
+from tools.trial_cache import TrialCache
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,19 @@ class EvaluationJob:
 
 
 @dataclass(frozen=True)
+class BaselineJob:
+    """Asks a worker whose device runs in real time for the times of PyTorch itself."""
+
+    case: Case
+    modes: tuple[CompileMode, ...] = ()
+    """torch.compile's modes to time besides eager; each takes seconds to minutes."""
+    deadline_s: float = 900.0
+
+
+Job = EvaluationJob | BaselineJob
+
+
+@dataclass(frozen=True)
 class WorkerSpec:
     """What a worker needs to open its device."""
 
@@ -53,7 +70,14 @@ class WorkerFailure:
     message: str
 
 
-Answer = Evaluation | WorkerFailure | None
+@dataclass(frozen=True)
+class LastAnswer:
+    """The verdict on a candidate that made the device unusable: the worker ends with it."""
+
+    evaluation: Evaluation
+
+
+Answer = Evaluation | LastAnswer | Baselines | WorkerFailure | None
 """None answers a soak that passed."""
 
 
@@ -73,6 +97,7 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
 
 
 def _answer_jobs(connection: Connection, device: Device) -> None:
+    trials = TrialCache()
     while True:
         try:
             job = connection.recv()
@@ -80,16 +105,27 @@ def _answer_jobs(connection: Connection, device: Device) -> None:
             return
         if job is None:
             return
-        connection.send(_answer(job, device))
+        answer = _answer(job, device, trials)
+        connection.send(answer)
+        if isinstance(answer, LastAnswer):
+            # Not a return: closing a broken CUDA context raises or hangs.
+            os._exit(0)
 
 
-def _answer(job: EvaluationJob, device: Device) -> Answer:
+def _answer(job: Job, device: Device, trials: TrialCache) -> Answer:
     try:
+        if isinstance(job, BaselineJob):
+            return measured_baselines(job.case, device, trials.load, job.modes)
         if job.kind == "soak":
             return check_trials(job.program, job.case, device)
-        return evaluate(job.program, job.case, device)
+        return evaluate(job.program, job.case, device, trials.load)
+    except EvaluationLost as lost:
+        return LastAnswer(lost.evaluation)
     except WarpsmithError as error:
         return WorkerFailure(type(error).__name__, str(error))
+    except DeviceLost:
+        # A baseline broke the context; dying is how the pool learns that this worker is spent.
+        os._exit(1)
     except Exception:  # noqa: BLE001
         # The process boundary: what is left is a bug of ours. It is reported whole and raised by the pool.
         return WorkerFailure("Bug", traceback.format_exc())

@@ -32,8 +32,8 @@ def call(
     buffer that the plan declares for it.
     """
     operation = resolve(step.op)
-    arguments = [_argument(a, lookup) for a in step.args]
-    keywords = {name: _argument(a, lookup) for name, a in step.kwargs.items()}
+    arguments = [argument_value(a, lookup) for a in step.args]
+    keywords = {name: argument_value(a, lookup) for name, a in step.kwargs.items()}
     if any(argument.name == "device" for argument in operation._schema.arguments):
         keywords["device"] = device
     try:
@@ -45,11 +45,12 @@ def call(
     return _named(step, results, plan)
 
 
-def _argument(argument: Argument, lookup: Callable[[str], torch.Tensor]) -> object:
+def argument_value(argument: Argument, lookup: Callable[[str], object]) -> object:
+    """What an operation is given for a plan's or graph's argument; `lookup` says what stands for a tensor's name."""
     if isinstance(argument, str):
         return lookup(argument)
     if isinstance(argument, tuple):
-        return [_argument(item, lookup) for item in argument]
+        return [argument_value(item, lookup) for item in argument]
     if isinstance(argument, SpecialArgument):
         return _special(argument)
     return argument

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from memory.records import Diagnostic, Status, StepProfile
+from memory.records import BaselineTime, Diagnostic, Graph, Status, StepProfile
 from tools.arrays import Array
 from tools.binding import BoundPlan
 from tools.gpus import GpuSpec
+from tools.timing import Interval
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,25 @@ class Measured:
     steps: tuple[StepProfile, ...]
 
 
+class DeviceLost(Exception):
+    """The device can run nothing more in this process (an illegal access poisons a CUDA context).
+
+    `fault` is the candidate's; whoever owns the process answers with it and ends.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.diagnostics[0].message)
+        self.fault = fault
+
+
 class Loaded(Protocol):
     """A plan compiled for a device."""
 
     def execute(self, given: Mapping[str, Array], *, sanitize: bool) -> Executed | Fault:
-        """One forward on host arrays of inputs and state; with `sanitize`, every memory access is checked."""
+        """One forward on host arrays of inputs and state; with `sanitize`, its memory accesses are checked.
+
+        Raises: DeviceLost.
+        """
         ...
 
 
@@ -72,4 +87,50 @@ class Device(Protocol):
 
     def measure(self, plan: BoundPlan) -> Measured | Fault:
         """Time of one forward of `plan` at its own shapes, in µs, and its split over the steps."""
+        ...
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What a plan is timed against and on: the module's graph as eager PyTorch runs it, over several input sets."""
+
+    graph: Graph
+    givens: tuple[Mapping[str, Array], ...]
+    """Inputs and state by graph name, one mapping a set. Arrays must not change as long as they live."""
+
+
+@dataclass(frozen=True)
+class Raced:
+    """A plan timed in turn with eager PyTorch in one process."""
+
+    measured: Measured
+    eager: BaselineTime
+    speedup: Interval
+    """Eager's median over the plan's, rounds taken as pairs."""
+    results: tuple[Mapping[str, Array], ...]
+    """What the last timed call on each input set left, by `BoundPlan.results`: to be judged again."""
+
+
+CompileMode = Literal["default", "max-autotune-no-cudagraphs", "reduce-overhead"]
+"""A mode of torch.compile."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Times of the baselines that could be measured, and why the others could not, by name."""
+
+    times: tuple[BaselineTime, ...]
+    absent: Mapping[str, str]
+
+
+@runtime_checkable
+class RacingDevice(Protocol):
+    """A device that executes in real time, so that a plan and its baseline can be timed in turn."""
+
+    def race(self, plan: BoundPlan, contest: Contest) -> Raced | Fault:
+        """Time `plan` and eager PyTorch interleaved. Raises: DeviceLost; WarpsmithError where eager cannot run."""
+        ...
+
+    def baselines(self, contest: Contest, modes: tuple[CompileMode, ...]) -> Baselines:
+        """Time eager PyTorch and torch.compile's modes. Raises: DeviceLost."""
         ...

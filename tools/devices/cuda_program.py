@@ -1,0 +1,113 @@
+"""A plan loaded on a GPU, and one checked forward of it.
+
+Sanitizing covers: writes up to a few KiB outside a tensor, illegal addresses, reads of what was never written, results
+that differ from run to run (a warning: atomics on floats do that too). It does not cover: reads out of bounds, races
+that happen not to show. The simulator sees those; compute-sanitizer does where it is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from memory.records import Diagnostic, Stage, Status
+from tools.arrays import Array
+from tools.binding import BoundPlan
+from tools.devices.cuda_context import CudaContext
+from tools.devices.cuda_memory import CudaMemory, to_host
+from tools.devices.cuda_plan import PlanRunner
+from tools.devices.faults import fault, garbled, modified
+from tools.devices.port import Executed, Fault
+from tools.devices.simulated_memory import POISON, invalid_booleans
+from tools.nvrtc import KernelResources
+
+OTHER_POISON = 0xA5
+"""Poison of the second sanitized run: whatever depends on unwritten memory differs from the first."""
+
+
+class CudaProgram:
+    """A plan loaded on a GPU. Its memory is made at the first forward and kept for the next."""
+
+    def __init__(
+        self,
+        context: CudaContext,
+        plan: BoundPlan,
+        runner: PlanRunner,
+        resources: Mapping[str, KernelResources],
+    ) -> None:
+        self.context = context
+        self.plan = plan
+        self.runner = runner
+        self.resources = resources
+        self._memory: CudaMemory | None = None
+
+    def execute(self, given: Mapping[str, Array], *, sanitize: bool) -> Executed | Fault:
+        """One forward: buffers poisoned before, inputs and state checked unmodified after.
+
+        Raises: DeviceLost.
+        """
+        stage = Stage.SANITIZE if sanitize else Stage.CORRECTNESS
+        outcome = self.context.guarded(lambda: self._checked(given, sanitize), stage)
+        if isinstance(outcome, Fault) and outcome.status is Status.OUT_OF_MEMORY:
+            self._memory = None
+            torch.cuda.empty_cache()
+        return outcome
+
+    def _checked(self, given: Mapping[str, Array], sanitize: bool) -> Executed | Fault:
+        if not sanitize:
+            results = self._forward(given, POISON, sanitize=False)
+            return results if isinstance(results, Fault) else Executed(results)
+        first = self._forward(given, POISON, sanitize=True)
+        if isinstance(first, Fault):
+            return first
+        second = self._forward(given, OTHER_POISON, sanitize=True)
+        if isinstance(second, Fault):
+            return second
+        differing = [name for name in first if not _same(first[name], second[name])]
+        return Executed(first, (_unsteady(differing),) if differing else ())
+
+    def _forward(
+        self, given: Mapping[str, Array], poison: int, *, sanitize: bool
+    ) -> dict[str, Array] | Fault:
+        uploads = {
+            name: self.context.uploads.get(given[name], spec) for name, spec in self.plan.given.items()
+        }
+        memory = self._memory_for(sanitize)
+        memory.fill(uploads, poison)
+        tensors = memory.tensors()
+        self.runner.prepare(tensors, copy=sanitize)
+        self.runner.forward(tensors, copy=sanitize)
+        # Before anything else touches the device: an error of the program must show here.
+        torch.cuda.synchronize(self.context.index)
+        breached = memory.breached(poison) if sanitize else []
+        if breached:
+            message = f"the program wrote outside its tensors: {'; '.join(breached)}"
+            return fault(Status.SANITIZER_ERROR, Stage.SANITIZE, "guard_zone", message)
+        changed = memory.changed(uploads)
+        if changed:
+            return modified(changed)
+        results = {name: to_host(tensors[name]) for name in self.plan.results}
+        wrong = invalid_booleans(results, {name: self.plan.spec(name) for name in results})
+        return garbled(wrong) if wrong else results
+
+    def _memory_for(self, sanitize: bool) -> CudaMemory:
+        """Sanitized runs give every buffer zones; others take library results as they come, as timed runs do."""
+        if sanitize:
+            return CudaMemory(self.plan, self.runner.contiguous, self.context.device)
+        if self._memory is None:
+            self._memory = CudaMemory(self.plan, self.runner.stored, self.context.device)
+        return self._memory
+
+
+def _unsteady(names: list[str]) -> Diagnostic:
+    message = (
+        f"two runs on the same inputs gave different bits in {', '.join(names)}: an atomic sum of floats, a race, or"
+        " memory read before it is written"
+    )
+    return Diagnostic(stage=Stage.SANITIZE, rule="nondeterministic", message=message, severe=False)
+
+
+def _same(mine: Array, theirs: Array) -> bool:
+    return np.array_equal(mine.reshape(-1).view(np.uint8), theirs.reshape(-1).view(np.uint8))

@@ -1,0 +1,188 @@
+"""Timing on a GPU: a loaded plan against eager PyTorch, in turn, with cold caches and rotating input sets.
+
+Here: events, the cache flush, input sets in memory of their own, and what is checked once the clock has stopped.
+Not here: the loop and the statistics (tools.timing), where a plan's time goes (cuda_profile).
+Host work overlaps with the flush before it, for eager and candidate alike: short programs show their device time, long
+ones of short kernels the host's.
+Covers: results memoised by pointer or content (sets rotate, and outputs are poisoned before every timed call), right
+at first and wrong later (what the last timed calls left is returned to be judged), inputs changed while timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from memory.errors import WarpsmithError
+from memory.records import BaselineTime
+from tools.arrays import Array
+from tools.binding import BoundLibrary, BoundStep
+from tools.devices.cuda_memory import CudaMemory, extent_bytes, to_host
+from tools.devices.cuda_plan import Tensors
+from tools.devices.cuda_profile import profile_steps
+from tools.devices.cuda_program import CudaProgram
+from tools.devices.faults import modified
+from tools.devices.port import Contest, Fault, Measured, Raced
+from tools.devices.simulated_memory import POISON
+from tools.eager_graph import operations
+from tools.timing import Samples, TimingBudget, interleave, median_interval, ratio_interval
+
+MAX_SETS = 3
+MEMORY_FRACTION = 0.4
+"""Share of the free memory that input sets may take together."""
+_FLUSH_FACTOR = 4
+_MIN_FLUSH_BYTES = 256 << 20
+
+
+class CudaTimer:
+    """Event times, with the L2 cache full of something else before every run."""
+
+    def __init__(self, device: torch.device, l2_bytes: int) -> None:
+        size = max(_FLUSH_FACTOR * l2_bytes, _MIN_FLUSH_BYTES) + (1 << 20)
+        self._junk = torch.empty(size, dtype=torch.int8, device=device)
+        self._device = device
+
+    def cool(self) -> None:
+        """Write more than the cache holds."""
+        self._junk.fill_(1)
+
+    def start(self, work: Callable[[], object]) -> Callable[[], float]:
+        """Run work between two events; the returned function reads their distance in µs after `settle`."""
+        first = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        last = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        first.record()
+        work()
+        last.record()
+        return lambda: float(first.elapsed_time(last)) * 1e3
+
+    def settle(self) -> None:
+        """Wait for the device."""
+        torch.cuda.synchronize(self._device)
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One set of inputs and state with memory for everything the plan makes of it; prepared."""
+
+    memory: CudaMemory
+    base: Tensors
+    uploads: Mapping[str, torch.Tensor]
+
+
+class Course:
+    """A loaded plan with its input sets."""
+
+    def __init__(self, program: CudaProgram, givens: Sequence[Mapping[str, Array]]) -> None:
+        """Lays out and prepares up to MAX_SETS sets, as memory allows. Raises what a forward raises."""
+        self.program = program
+        count = _sets_that_fit(program, len(givens))
+        self.sets = [self._lay_out(given) for given in givens[:count]]
+        self.last: list[Tensors] = [{} for _ in self.sets]
+        prepared = {name for step in program.plan.prepare for name in _made(step)}
+        self._outputs = [
+            name for name in program.plan.results if name in program.plan.buffers and name not in prepared
+        ]
+
+    def run(self, index: int) -> None:
+        """One forward on a set, without waiting for it."""
+        self.last[index] = {}
+        # A mapping of its own: a library result of the last call may be a view of an input, and no kernel may find
+        # it under its name.
+        tensors = dict(self.sets[index].base)
+        self.program.runner.forward(tensors)
+        self.last[index] = {name: tensors[name] for name in self.program.plan.results}
+
+    def given(self, index: int, names: Sequence[str]) -> list[torch.Tensor]:
+        """A set's inputs or state."""
+        return [self.sets[index].base[name] for name in names]
+
+    def poison_outputs(self, index: int) -> None:
+        """Only what is written from now on can be right."""
+        self.sets[index].memory.poison(self._outputs, POISON)
+
+    def results(self) -> tuple[Mapping[str, Array], ...]:
+        """Copies of what the last call on each set left."""
+        names = self.program.plan.results
+        return tuple({name: to_host(tensors[name]) for name in names} for tensors in self.last)
+
+    def changed(self) -> list[str]:
+        """Inputs and state that are no longer what they were."""
+        return list(dict.fromkeys(name for s in self.sets for name in s.memory.changed(s.uploads)))
+
+    def _lay_out(self, given: Mapping[str, Array]) -> InputSet:
+        context, plan = self.program.context, self.program.plan
+        uploads = {name: context.uploads.get(given[name], spec) for name, spec in plan.given.items()}
+        memory = CudaMemory(plan, self.program.runner.stored, context.device)
+        memory.fill(uploads, POISON)
+        base = memory.tensors()
+        self.program.runner.prepare(base)
+        return InputSet(memory, base, uploads)
+
+
+def race(program: CudaProgram, contest: Contest, timer: CudaTimer, budget: TimingBudget) -> Raced | Fault:
+    """Time the plan and eager in turn. Raises: WarpsmithError where eager cannot run; what a forward raises."""
+    course = Course(program, contest.givens)
+    eager = operations(contest.graph, program.context.device)
+    names = (*contest.graph.inputs, *(entry.value for entry in contest.graph.state))
+    arguments = [course.given(index, names) for index in range(len(course.sets))]
+    with torch.no_grad():
+        _try_eager(eager, arguments[0])
+        samples = interleave(
+            timer,
+            {"candidate": course.run, "eager": lambda index: eager(*arguments[index])},
+            sets=len(course.sets),
+            budget=budget,
+            before_run=course.poison_outputs,
+        )
+        changed = course.changed()
+        if changed:
+            return modified(changed)
+        results = course.results()
+        measured = _measured(samples["candidate"], course, timer)
+    interval = median_interval(samples["eager"])
+    baseline = BaselineTime(
+        name="eager", median_us=interval.middle, low_us=interval.low, high_us=interval.high
+    )
+    return Raced(measured, baseline, ratio_interval(samples["eager"], samples["candidate"]), results)
+
+
+def time_alone(
+    program: CudaProgram, given: Mapping[str, Array], timer: CudaTimer, budget: TimingBudget
+) -> Measured:
+    """Time the plan without a baseline. Raises what a forward raises."""
+    course = Course(program, [given])
+    with torch.no_grad():
+        samples = interleave(timer, {"candidate": course.run}, sets=1, budget=budget)
+        return _measured(samples["candidate"], course, timer)
+
+
+def _measured(samples: Samples, course: Course, timer: CudaTimer) -> Measured:
+    interval = median_interval(samples)
+    steps = profile_steps(course.program, dict(course.sets[0].base), timer)
+    return Measured(interval.middle, interval.low, interval.high, int(samples.size), steps)
+
+
+def _try_eager(eager: Callable[..., object], arguments: Sequence[torch.Tensor]) -> None:
+    try:
+        eager(*arguments)
+        torch.cuda.synchronize()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        first = str(error).splitlines()[0]
+        raise WarpsmithError(f"eager PyTorch cannot run the captured graph on this GPU: {first}") from error
+
+
+def _sets_that_fit(program: CudaProgram, wanted: int) -> int:
+    plan = program.plan
+    specs = [*plan.given.values(), *(buffer.spec for buffer in plan.buffers.values())]
+    one = sum(extent_bytes(spec) for spec in specs)
+    free, _ = torch.cuda.mem_get_info(program.context.device)
+    return max(1, min(MAX_SETS, wanted, int(free * MEMORY_FRACTION) // max(one, 1)))
+
+
+def _made(step: BoundStep) -> set[str]:
+    names = step.outputs if isinstance(step, BoundLibrary) else step.args
+    return {name for name in names if isinstance(name, str)}
