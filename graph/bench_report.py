@@ -228,7 +228,7 @@ def render_plot(results: BenchResults) -> str:
 
 def _plot_title(results: BenchResults) -> str:
     kinds = " and ".join(_sources(results)) or "no"
-    return f"Share of {len(results.entries)} problems with a speedup above p ({kinds} times)"
+    return f"Share of {_problems(len(results.entries))} with a speedup above p ({kinds} times)"
 
 
 def _x(value: float, low: float, high: float) -> float:

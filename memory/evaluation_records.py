@@ -83,7 +83,7 @@ class TrialError(Record):
     distribution: str
     output: str
     error: float | None
-    """Largest |out - oracle| / max(|oracle|, rms(oracle)) over the elements; None where no number can say it
+    """Largest |out - oracle| / max(|oracle|, scale) over the elements (see tools.correctness); None where no number can say it
     (a NaN or infinity where the oracle is finite, a wrong integer)."""
     eager_error: float
     """The same measure for eager PyTorch in the problem's own precision."""

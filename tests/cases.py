@@ -16,7 +16,13 @@ from tools.inputs import Distribution, draw_floats
 from tools.policy import Policy
 from tools.trial import Manifest, Trial, write_array, write_manifest
 
-DISTRIBUTIONS = (Distribution.NORMAL, Distribution.UNIFORM, Distribution.ZEROS_MIXED)
+DISTRIBUTIONS = (
+    Distribution.NORMAL,
+    Distribution.UNIFORM,
+    Distribution.ZEROS_MIXED,
+    Distribution.LARGE,
+    Distribution.SPECIAL,
+)
 
 
 def scaled_relu_case(folder: Path, problem: Problem | None = None, twin: Problem | None = None) -> Case:

@@ -44,7 +44,8 @@ KERNEL = """
 extern "C" __global__ void scaled_relu(const float* x, const float* weight, float* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < ROWS * COLS) {
-    y[i] = fmaxf(x[i] * weight[i % COLS], 0.0f);
+    float v = x[i] * weight[i % COLS];
+    y[i] = v < 0.0f ? 0.0f : v;  // keeps NaN, as torch.relu does; fmaxf would drop it
   }
 }
 """

@@ -1,8 +1,9 @@
 """Does an output agree with the float64 oracle, at least as well as eager PyTorch does? Pure arithmetic on arrays.
 
-The measure is the largest elementwise error relative to max(|oracle|, rms(oracle)): relative where values matter,
-and not blown up where a sum cancels to nearly zero. A candidate passes where its error is at most
-max(tolerance, factor * eager's error), so nothing wins by being sloppier than PyTorch.
+The measure is the largest elementwise error relative to max(|oracle|, scale): relative where values matter, and not
+blown up where a sum cancels to nearly zero. The scale is the oracle's rms, but at most four times the median of its
+nonzero magnitudes, so that one huge value cannot hide errors in all the others. A candidate passes where its error
+is at most max(tolerance, factor * eager's error), so nothing wins by being sloppier than PyTorch.
 
 Covers: wrong, missing, unwritten, NaN and infinite elements, wrong integers. Does not cover: elements for which
 eager itself leaves the finite numbers although the oracle does not (overflow in the problem's own precision);
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 from memory.records import Diagnostic, DType, Stage, TrialError
 from tools.arrays import Array, as_float64
+
+MEDIAN_FACTOR = 4.0
+"""A normal distribution's rms is 1.5 of its medians, so for such outputs the scale is the rms."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,14 @@ def compare(mine: Array, subject: Subject, tolerance: Tolerance) -> Comparison:
 
 
 def _scale(oracle: NDArray[np.float64], judged: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """max(|oracle|, rms) per element, and 1 where the whole output is zero."""
-    kept = oracle[judged]
-    rms = float(np.sqrt(np.mean(np.square(kept)))) if kept.size else 0.0
-    if not np.isfinite(rms):
-        rms = float(np.median(np.abs(kept)))
-    scale = np.maximum(np.abs(oracle), rms)
+    """max(|oracle|, scale) per element, and 1 where the whole output is zero."""
+    sizes = np.abs(oracle[judged])
+    sizes = sizes[sizes > 0]
+    typical = 0.0
+    if sizes.size:
+        rms = float(np.sqrt(np.mean(np.square(sizes)) * sizes.size / judged.sum()))
+        typical = min(rms, MEDIAN_FACTOR * float(np.median(sizes)))
+    scale = np.maximum(np.abs(oracle), typical)
     return np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)
 
 

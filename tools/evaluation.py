@@ -175,7 +175,7 @@ def _admit(program: Program, problem: Problem, device: Device, progress: _Progre
                 line=finding.line,
                 severe=finding.severity == "severe",
             )
-            for finding in lint(program.source, plan.entries)
+            for finding in lint(program.source, plan.entries, tuple(sorted(plan.defines.items())))
         ]
         if any(d.severe for d in diagnostics):
             raise _Failure(Fault(Status.LINT_ERROR, tuple(diagnostics)))

@@ -15,6 +15,10 @@ from memory.records import DType
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
 
+SPECIAL_VALUES = (float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1e-40, -1e-40)
+"""What SPECIAL sprinkles in; 1e-40 is a denormal in f32 and bf16, and zero in f16."""
+
+
 class Distribution(StrEnum):
     """How floating inputs are drawn. Integers stay within the range of the author's own sample in all of them."""
 
@@ -24,13 +28,16 @@ class Distribution(StrEnum):
     UNIFORM = "uniform"
     """-1 to 1."""
     LARGE = "large"
-    """Normal times 100 with one element in 64 another 10 times larger; a tenth of that in f16, to stay finite."""
+    """Normal times 100, one element in 64 another 10 times larger and one in 4,096 100 times; in f16 a tenth and no
+    hundreds, to stay finite."""
     TINY = "tiny"
     """Normal times 1e-4."""
     ZEROS_MIXED = "zeros_mixed"
     """Normal, a random half exactly zero."""
     SORTED = "sorted"
     """Normal, ascending along the last dimension."""
+    SPECIAL = "special"
+    """Normal with a few NaN, infinities, signed zeros and denormals (one element in 4,096 of each, at least one)."""
     CONSTANT_ROWS = "constant_rows"
     """One normal value repeated along the last dimension."""
 
@@ -57,10 +64,17 @@ def draw_floats(
         heavy = generator.random(shape, dtype=np.float32) < 1 / 64
         values *= 10 if dtype is DType.F16 else 100
         np.multiply(values, 10, out=values, where=heavy)
+        if dtype is not DType.F16:
+            heavier = generator.random(shape, dtype=np.float32) < 1 / 4096
+            np.multiply(values, 10, out=values, where=heavier)
     elif distribution is Distribution.TINY:
         values *= 1e-4
     elif distribution is Distribution.ZEROS_MIXED:
         values[generator.random(shape, dtype=np.float32) < 0.5] = 0
+    elif distribution is Distribution.SPECIAL and values.size:
+        count = max(1, values.size // 4096)
+        for value in SPECIAL_VALUES:
+            values.flat[generator.integers(0, values.size, size=count)] = value
     elif distribution is Distribution.SORTED and shape:
         values.sort(axis=-1)
     return values

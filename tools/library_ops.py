@@ -75,6 +75,24 @@ _RANDOM_ONLY_WITH_DROPOUT = frozenset(
         "rnn_relu",
     ]
 )
+_HIDDEN_WRITES = frozenset(
+    # Their schemas hide that they write running statistics, whatever the arguments.
+    ["batch_norm_update_stats", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"]
+)
+_PRIVATE_ALLOWED = frozenset(
+    # Operations with a leading underscore are PyTorch's own: many trust their arguments and read out of bounds where
+    # these are wrong (_reshape_alias, _convert_indices_*). Allowed are those that captured graphs hold.
+    "_softmax _log_softmax _safe_softmax _native_batch_norm_legit_functional "
+    "_native_batch_norm_legit_no_training _native_batch_norm_legit _unsafe_view _to_copy "
+    "_adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _prelu_kernel _unsafe_index _weight_norm "
+    "_weight_norm_interface _trilinear _scaled_dot_product_flash_attention _fft_r2c _fft_c2r _fft_c2c "
+    "_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention_for_cpu "
+    "_upsample_bicubic2d_aa _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention "
+    "_upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d "
+    "_upsample_nearest_exact3d _embedding_bag_forward_only _pdist_forward _linalg_det _linalg_slogdet "
+    "_linalg_svd _linalg_eigh _linalg_solve_ex _grouped_mm _transformer_encoder_layer_fwd "
+    "_native_multi_head_attention".split()
+)
 _UPDATES_RUNNING_STATISTICS = frozenset(
     # Their schemas hide that training writes running_mean and running_var.
     ["batch_norm", "instance_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"]
@@ -143,6 +161,10 @@ def _objection(name: str, found: OpOverload) -> str | None:
     schema = found._schema
     if schema.is_mutable or any(a.is_out for a in schema.arguments):
         return "it writes into its arguments; use the functional form"
+    if name.startswith("_") and name not in _PRIVATE_ALLOWED:
+        return "it is one of PyTorch's private operations"
+    if name in _HIDDEN_WRITES:
+        return "it writes running statistics"
     if name in _UNINITIALISED:
         return "it returns uninitialised memory"
     if name in _OUTSIDE or "cuda" in name or "distributed" in name:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from tools.lint_access import access_findings
 from tools.lint_barrier import barrier_findings
+from tools.lint_environment import environment_findings
 from tools.lint_findings import LintFinding
 from tools.lint_state import state_findings
 from tools.lint_text import text_findings
@@ -33,6 +34,7 @@ def lint(
         return (_too_large(f"code nested deeper than {_MAX_DEPTH} levels"),)
     found = [
         *text_findings(source),
+        *environment_findings(source, defines),
         *state_findings(root, source),
         *_entry_findings(source, entries, defines),
         *barrier_findings(root),

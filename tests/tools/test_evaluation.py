@@ -16,7 +16,7 @@ def test_the_first_failing_stage_ends_the_evaluation(simulated_h200: Device, tmp
     broken = {
         Stage.SCHEMA: scaled_relu_program(steps=(scaled_relu_step(args=("x",)),)),
         Stage.LINT: scaled_relu_program('#include "x.h"\n' + KERNEL),
-        Stage.COMPILE: scaled_relu_program(KERNEL.replace("fmaxf", "fmaxg")),
+        Stage.COMPILE: scaled_relu_program(KERNEL.replace("float v", "flaot v")),
         Stage.SANITIZE: scaled_relu_program(KERNEL.replace("i < ROWS * COLS", "i <= ROWS * COLS")),
         Stage.CORRECTNESS: scaled_relu_program(KERNEL.replace("0.0f", "1.0f")),
     }

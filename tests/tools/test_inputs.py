@@ -18,9 +18,10 @@ def test_draws_repeat_fit_the_shape_and_stay_finite_in_the_dtype(
     distribution: Distribution, dtype: DType, shape: tuple[int, ...]
 ) -> None:
     first, second = (draw_floats(shape, dtype, distribution, np.random.default_rng(3)) for _ in range(2))
-    assert first.shape == shape and np.array_equal(first, second)
+    assert first.shape == shape and np.array_equal(first, second, equal_nan=True)
     assert first.dtype == (np.float64 if dtype is DType.F64 else np.float32)
-    assert np.isfinite(first.astype(np.float16) if dtype is DType.F16 else first).all()
+    narrow = first.astype(np.float16) if dtype is DType.F16 else first
+    assert np.isfinite(narrow).all() or distribution is Distribution.SPECIAL
 
 
 def draw(distribution: Distribution) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -34,6 +35,9 @@ def test_each_distribution_has_its_own_form() -> None:
     assert 0.45 < (draw(Distribution.ZEROS_MIXED) == 0).mean() < 0.55
     assert (np.diff(draw(Distribution.SORTED), axis=-1) >= 0).all()
     assert (np.ptp(draw(Distribution.CONSTANT_ROWS), axis=-1) == 0).all()
+    special = draw(Distribution.SPECIAL)
+    assert np.isnan(special).any() and np.isposinf(special).any() and np.isneginf(special).any()
+    assert ((special != 0) & (np.abs(special) < 1e-38)).any()
     signs = draw(Distribution.NORMAL) > 0
     assert 0.45 < signs.mean() < 0.55
 

@@ -39,7 +39,7 @@ def call(
     try:
         with torch.no_grad():
             returned = operation(*arguments, **keywords)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError) as error:
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, OverflowError) as error:
         raise LibraryFault(f"{step.op}: {str(error).splitlines()[0]}") from error
     results = list(returned) if isinstance(returned, tuple | list) else [returned]
     return _named(step, results, plan)
@@ -75,9 +75,17 @@ def _named(step: BoundLibrary, results: Sequence[object], plan: BoundPlan) -> di
             continue
         if not isinstance(result, torch.Tensor):
             raise LibraryFault(f"{step.op} returns no tensor for {name!r}")
+        if not _is_plain(result):
+            raise LibraryFault(f"{step.op} returns a tensor of a kind that kernels cannot read for {name!r}")
         _expect(step.op, name, result, plan.buffers[name].spec)
         named[name] = result.contiguous() if plan.buffers[name].contiguous else result
     return named
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """True for dense memory that means what its elements say: not sparse, nested, lazily negated or all-zero."""
+    lazy = tensor.is_neg() or tensor.is_conj() or torch._is_zerotensor(tensor)
+    return tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_mkldnn or lazy)
 
 
 def _expect(op: str, name: str, tensor: torch.Tensor, spec: TensorSpec) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 
 import numpy as np
@@ -16,6 +16,10 @@ from tools.simulator.arena import Arena
 
 POISON = 0xFF
 """Byte that fills every buffer before a forward: NaN in every floating type, -1 in every signed integer."""
+POISONS = (POISON, 0x5A)
+"""Bytes that forwards alternate between: a program may not depend on what it finds."""
+MAX_FILLED_BYTES = 8 << 30
+"""Memory that one forward may fill; beyond it the program does not fit this machine's simulator."""
 
 _CPU = torch.device("cpu")
 
@@ -42,14 +46,14 @@ class SimulatedMemory:
         self._views.clear()
         self.arena.close()
 
-    def fill(self, given: Mapping[str, Array]) -> None:
+    def fill(self, given: Mapping[str, Array], poison: int = POISON) -> None:
         """Copy inputs and state in, poison every buffer, zero those declared so."""
         for name in self._plan.given:
             self._array(name)[...] = given[name]
         for name, buffer in self._plan.buffers.items():
             if buffer.contiguous:
                 raw = self.arena.view(name, np.dtype(np.uint8), (_extent_bytes(buffer.spec),))
-                raw[...] = 0 if buffer.zero else POISON
+                raw[...] = 0 if buffer.zero else poison
 
     def run_library(self, step: BoundLibrary) -> None:
         """Call one ATen operation on this memory. Raises LibraryFault."""
@@ -58,6 +62,14 @@ class SimulatedMemory:
                 self._array(name)[...] = array_from(tensor)
             else:
                 self._views[name] = tensor
+
+    def snapshot(self, names: Collection[str]) -> dict[str, Array]:
+        """Copies of contiguous buffers, to be compared later."""
+        return {name: self._array(name).copy() for name in names if self._plan.buffers[name].contiguous}
+
+    def altered(self, snapshot: Mapping[str, Array]) -> list[str]:
+        """Names of buffers that no longer hold what they held at the snapshot."""
+        return [name for name, array in snapshot.items() if not _same_bytes(self._array(name), array)]
 
     def changed(self, given: Mapping[str, Array]) -> list[str]:
         """Names of inputs and state whose content is no longer what was filled in."""
@@ -84,6 +96,12 @@ class SimulatedMemory:
             return flat[: spec.elements].reshape(spec.shape)
         strides = tuple(stride * dtype.itemsize for stride in spec.strides)
         return np.lib.stride_tricks.as_strided(flat, spec.shape, strides)
+
+
+def filled_bytes(plan: BoundPlan) -> int:
+    """Bytes that one forward's inputs, state and buffers take."""
+    specs = [*plan.given.values(), *(b.spec for b in plan.buffers.values() if b.contiguous)]
+    return sum(_extent_bytes(spec) for spec in specs)
 
 
 def _extent_bytes(spec: TensorSpec) -> int:

@@ -15,16 +15,27 @@ from typing import Literal
 from memory.records import Diagnostic, Stage, Status
 from tools.arrays import Array
 from tools.binding import BoundKernel, BoundLibrary, BoundPlan, BoundStep
+from tools.devices.compiling import compile_plan
+from tools.devices.faults import fault, garbled, modified
 from tools.devices.library import LibraryFault
 from tools.devices.modelling import launch_of, model_plan
 from tools.devices.port import Executed, Fault, Measured
-from tools.devices.simulated_memory import SimulatedMemory, invalid_booleans
+from tools.devices.simulated_memory import (
+    MAX_FILLED_BYTES,
+    POISONS,
+    SimulatedMemory,
+    filled_bytes,
+    invalid_booleans,
+)
 from tools.gpus import GpuSpec
-from tools.nvrtc import Compiled, CompileRejected, CompileRequest, NvrtcCompiler
-from tools.occupancy import theoretical_occupancy
+from tools.nvrtc import NvrtcCompiler
+from tools.simulator.arena import MAX_BUFFER_BYTES
 from tools.simulator.compiler import HostCompileError, HostCompiler, HostLibrary
 from tools.simulator.report import Finding, KernelMetrics, RunStatus, Severity, SimReport
 from tools.simulator.runner import Mode, Simulator
+
+MAX_LAUNCHES = 4000
+"""Launches given to the simulator in one run; it takes at most 4,096."""
 
 _FAULT_STATUS = {
     RunStatus.FINDINGS: Status.SANITIZER_ERROR,
@@ -56,32 +67,30 @@ class SimulatorDevice:
 
     def load(self, plan: BoundPlan) -> SimulatedProgram | Fault:
         """Compile with NVRTC, which is what ships, then for the host. Raises ToolMissing without NVRTC or g++."""
-        compiled = self.compile_for_gpu(plan)
+        compiled = compile_plan(self.nvrtc, plan, self.gpu)
         if isinstance(compiled, Fault):
             return compiled
+        needed = filled_bytes(plan)
+        if needed > MAX_FILLED_BYTES:
+            message = f"one forward fills {needed / 1e9:.1f} GB; the simulator takes {MAX_FILLED_BYTES / 1e9:.1f} GB"
+            return fault(Status.OUT_OF_MEMORY, Stage.COMPILE, "memory", message)
         return SimulatedProgram(self, plan)
 
     def measure(self, plan: BoundPlan) -> Measured | Fault:
         """Modelled time at the plan's own shapes from a few sampled blocks of every kernel."""
-        compiled = self.compile_for_gpu(plan)
+        largest = max((b.spec.bytes for b in plan.buffers.values()), default=0)
+        if largest > MAX_BUFFER_BYTES:
+            message = (
+                f"a buffer of {largest / 1e9:.1f} GB; the simulator takes {MAX_BUFFER_BYTES / 1e9:.1f} GB"
+            )
+            return fault(Status.OUT_OF_MEMORY, Stage.TIMING, "memory", message)
+        compiled = compile_plan(self.nvrtc, plan, self.gpu)
         if isinstance(compiled, Fault):
             return compiled
         metrics = self._sample(plan)
         if isinstance(metrics, Fault):
             return metrics
         return model_plan(plan, metrics, compiled.resources if compiled else {}, self.gpu)
-
-    def compile_for_gpu(self, plan: BoundPlan) -> Compiled | Fault | None:
-        """The plan's kernels as a cubin; None where it has no kernels."""
-        if not plan.entries:
-            return None
-        request = CompileRequest(
-            plan.source, self.gpu.arch, tuple(sorted(plan.defines.items())), plan.entries
-        )
-        compiled = self.nvrtc.compile(request)
-        if isinstance(compiled, CompileRejected):
-            return _rejected(compiled)
-        return _resource_fault(plan, compiled, self.gpu) or compiled
 
     def compile_for_host(self, plan: BoundPlan, *, instrumented: bool) -> HostLibrary | Fault:
         """The plan's kernels as a host library."""
@@ -121,9 +130,11 @@ class SimulatedProgram:
     def __init__(self, device: SimulatorDevice, plan: BoundPlan) -> None:
         self._device = device
         self._plan = plan
+        self._prepared = {name for step in plan.prepare for name in _touched(step) if name in plan.buffers}
+        self._runs = 0
 
     def execute(self, given: Mapping[str, Array], *, sanitize: bool) -> Executed | Fault:
-        """One forward: buffers poisoned before, inputs and state checked unmodified after."""
+        """One forward: buffers poisoned before, inputs, state and prepared buffers checked unmodified after."""
         library: HostLibrary | None = None
         if self._plan.entries:
             compiled = self._device.compile_for_host(self._plan, instrumented=sanitize)
@@ -132,21 +143,40 @@ class SimulatedProgram:
             library = compiled
         warnings: list[Diagnostic] = []
         with SimulatedMemory(self._plan) as memory:
-            memory.fill(given)
-            for is_kernel, steps in groupby(self._all_steps(), lambda s: isinstance(s, BoundKernel)):
-                outcome = self._run_group(list(steps), memory, library if is_kernel else None, sanitize)
+            memory.fill(given, POISONS[self._runs % len(POISONS)])
+            self._runs += 1
+            prepared: dict[str, Array] = {}
+            for steps in (self._plan.prepare, self._plan.steps):
+                outcome = self._run_steps(steps, memory, library, sanitize)
                 if isinstance(outcome, Fault):
                     return outcome
                 warnings += outcome
-            changed = memory.changed(given)
+                if steps is self._plan.prepare:
+                    prepared = memory.snapshot(self._prepared)
+            changed = [*memory.changed(given), *memory.altered(prepared)]
             if changed:
-                return _modified(changed)
+                return modified(changed)
             results = memory.results()
-        garbled = invalid_booleans(results, {name: self._plan.spec(name) for name in results})
-        return _garbled(garbled) if garbled else Executed(results, tuple(warnings))
+        broken = invalid_booleans(results, {name: self._plan.spec(name) for name in results})
+        return garbled(broken) if broken else Executed(results, tuple(warnings))
 
-    def _all_steps(self) -> tuple[BoundStep, ...]:
-        return (*self._plan.prepare, *self._plan.steps)
+    def _run_steps(
+        self,
+        steps: tuple[BoundStep, ...],
+        memory: SimulatedMemory,
+        library: HostLibrary | None,
+        sanitize: bool,
+    ) -> tuple[Diagnostic, ...] | Fault:
+        found: list[Diagnostic] = []
+        for is_kernel, members in groupby(steps, lambda s: isinstance(s, BoundKernel)):
+            group = list(members)
+            for start in range(0, len(group), MAX_LAUNCHES):
+                part = group[start : start + MAX_LAUNCHES]
+                outcome = self._run_group(part, memory, library if is_kernel else None, sanitize)
+                if isinstance(outcome, Fault):
+                    return outcome
+                found += outcome
+        return tuple(found)
 
     def _run_group(
         self, steps: list[BoundStep], memory: SimulatedMemory, library: HostLibrary | None, sanitize: bool
@@ -162,64 +192,19 @@ class SimulatedProgram:
         return _diagnostics(report, Stage.SANITIZE)
 
 
+def _touched(step: BoundStep) -> list[str]:
+    if isinstance(step, BoundLibrary):
+        return [name for name in step.outputs if name is not None]
+    return [argument for argument in step.args if isinstance(argument, str)]
+
+
 def _run_library(steps: list[BoundLibrary], memory: SimulatedMemory) -> tuple[Diagnostic, ...] | Fault:
     for step in steps:
         try:
             memory.run_library(step)
-        except LibraryFault as fault:
-            complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="library_call", message=str(fault))
-            return Fault(Status.RUNTIME_ERROR, (complaint,))
+        except LibraryFault as error:
+            return fault(Status.RUNTIME_ERROR, Stage.CORRECTNESS, "library_call", str(error))
     return ()
-
-
-def _rejected(compiled: CompileRejected) -> Fault:
-    found = tuple(
-        Diagnostic(stage=Stage.COMPILE, rule="nvrtc", message=d.message, line=d.line, excerpt=d.excerpt)
-        for d in compiled.diagnostics
-        if d.severity == "error"
-    )
-    status = Status.TIMED_OUT if compiled.reason == "timeout" else Status.COMPILE_ERROR
-    fallback = Diagnostic(stage=Stage.COMPILE, rule="nvrtc", message=compiled.log[:2000] or compiled.reason)
-    return Fault(status, found or (fallback,))
-
-
-def _resource_fault(plan: BoundPlan, compiled: Compiled, gpu: GpuSpec) -> Fault | None:
-    """A block that does not fit an SM fails at launch on a GPU, so it fails here."""
-    for step in (*plan.prepare, *plan.steps):
-        if not isinstance(step, BoundKernel) or step.entry not in compiled.resources:
-            continue
-        needs = compiled.resources[step.entry]
-        shared = needs.static_shared_bytes + step.shared_bytes
-        threads = step.block[0] * step.block[1] * step.block[2]
-        if shared > gpu.smem_per_block_bytes:
-            return _too_much(
-                "shared_memory",
-                f"{step.entry} needs {shared:,} bytes of shared memory a block (static and dynamic) and "
-                f"{gpu.name} has {gpu.smem_per_block_bytes:,}",
-            )
-        if theoretical_occupancy(needs, threads, step.shared_bytes, gpu).blocks_per_sm == 0:
-            return _too_much(
-                "block_range",
-                f"a block of {step.entry} does not fit {gpu.name}: {threads} threads of {needs.registers} registers "
-                f"and {shared:,} bytes of shared memory",
-            )
-    return None
-
-
-def _too_much(rule: str, message: str) -> Fault:
-    return Fault(Status.COMPILE_ERROR, (Diagnostic(stage=Stage.COMPILE, rule=rule, message=message),))
-
-
-def _modified(names: list[str]) -> Fault:
-    message = f"the program changed {', '.join(names)}, which it may only read"
-    complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="input_modified", message=message)
-    return Fault(Status.INCORRECT, (complaint,))
-
-
-def _garbled(names: list[str]) -> Fault:
-    message = f"boolean {', '.join(names)} holds bytes other than 0 and 1: not written, or not as booleans"
-    complaint = Diagnostic(stage=Stage.CORRECTNESS, rule="wrong_values", message=message)
-    return Fault(Status.INCORRECT, (complaint,))
 
 
 def _run_fault(report: SimReport, stage: Stage) -> Fault:

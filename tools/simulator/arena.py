@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 _PAGE = 4096
 _ALIGNMENT = 16
-_MAX_BUFFER_BYTES = 40 << 30
+MAX_BUFFER_BYTES = 40 << 30
 _CANARY = 0xA5
 
 
@@ -65,8 +65,8 @@ class Arena:
         """Add a zeroed buffer. Kernels that write one with writable=False end with READ_ONLY_WRITE."""
         if name in self._sections:
             raise ValueError(f"buffer {name!r} exists already; names are unique in an arena")
-        if not 0 <= nbytes <= _MAX_BUFFER_BYTES:
-            raise ValueError(f"buffer {name!r} of {nbytes} bytes: use 0 to {_MAX_BUFFER_BYTES}")
+        if not 0 <= nbytes <= MAX_BUFFER_BYTES:
+            raise ValueError(f"buffer {name!r} of {nbytes} bytes: use 0 to {MAX_BUFFER_BYTES}")
         used = -(-max(nbytes, 1) // _ALIGNMENT) * _ALIGNMENT
         section_bytes = -(-used // _PAGE) * _PAGE
         offset = self._bytes
