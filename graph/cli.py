@@ -14,7 +14,10 @@ import typer
 from rich.console import Console
 
 from graph import doctor as doctoring
+from graph.bench import as_lines, run_bench, write_report
+from graph.bench_report import render_summary
 from graph.build import open_archive, open_store
+from graph.cli_options import DeviceOption, Gpu, Home, Init, Inputs, Json, Quiet, Target
 from graph.display import (
     Display,
     archive_table,
@@ -54,26 +57,6 @@ app = typer.Typer(
 )
 archive_app = typer.Typer(help="Search the innovation archive.", no_args_is_help=True)
 app.add_typer(archive_app, name="archive")
-
-Target = Annotated[
-    str, typer.Argument(help="path/file.py (class Model, get_inputs, get_init_inputs) or file.py:ClassName")
-]
-Inputs = Annotated[str | None, typer.Option(help='input tensors, such as "f32[16,1024],i64[16]"')]
-Init = Annotated[str | None, typer.Option(help='constructor arguments as a Python literal, such as "[1024]"')]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON object and no tables")]
-Home = Annotated[
-    Path | None, typer.Option(help="where runs, archive and caches live [default: ~/.warpsmith]")
-]
-Gpu = Annotated[
-    str | None,
-    typer.Option(
-        "--gpu",
-        "--arch",
-        help="GPU to simulate: h200, h100, a100, l40s, rtx4090, b200 or an architecture such as sm_90a",
-    ),
-]
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simulator or cuda [default: auto]")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
 
 
 @app.command(
@@ -213,6 +196,37 @@ def export(
     with open_store(settings) as store:
         summary = export_again(store.run(run), store, settings)
     _print(f"exported to {summary.export_path}", summary, as_json=as_json)
+
+
+@app.command(
+    epilog="Examples:\n\n  warpsmith bench benchmarks/suite --out results.json\n\n"
+    "  warpsmith bench problems/ --out results.json --only 'level1/*' --limit 5"
+)
+def bench(
+    folder: Annotated[Path, typer.Argument(help="folder of files in the KernelBench form")],
+    out: Annotated[Path, typer.Option(help="results; finished problems in it are not repeated")] = Path(
+        "results.json"
+    ),
+    only: Annotated[list[str] | None, typer.Option(help="names, parts or patterns; may be repeated")] = None,
+    limit: Annotated[int | None, typer.Option(help="at most so many problems")] = None,
+    device: DeviceOption = None,
+    gpu: Gpu = None,
+    generations: Annotated[int | None, typer.Option(help="generations at most, per problem")] = None,
+    population: Annotated[int | None, typer.Option(help="candidates per generation")] = None,
+    home: Home = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Optimize a folder of problems, resumably; write the results and a report beside them."""
+    settings = resolve_settings(
+        device=device, gpu=gpu, generations=generations, population=population, home=home
+    )
+    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
+        results = run_bench(
+            folder, out, settings, store, as_lines(display.tell), only=only or (), limit=limit
+        )
+    text, plot = write_report(results, out)
+    _print(f"{render_summary(results)}\nresults {out}, report {text}, plot {plot}", results, as_json=as_json)
 
 
 @archive_app.command(

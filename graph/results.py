@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agents.schemas import Member
@@ -28,7 +28,15 @@ def run_status(state: RunState) -> RunStatus:
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
     names = ("warpsmith", "torch", "cuda-core", "nvidia-cuda-nvrtc")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+    return {"python": platform.python_version()} | {name: _version(name) for name in names}
+
+
+def _version(name: str) -> str:
+    """A package's version; Warpsmith may run from its source tree, and NVRTC come with a CUDA toolkit."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed as a package"
 
 
 def passed_timing(member: Member) -> tuple[Timing, Profile]:

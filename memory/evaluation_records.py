@@ -83,8 +83,8 @@ class TrialError(Record):
     distribution: str
     output: str
     error: float | None
-    """Largest |out - oracle| / max(|oracle|, scale) over the elements (see tools.correctness); None where no number can say it
-    (a NaN or infinity where the oracle is finite, a wrong integer)."""
+    """Largest |out - oracle| / max(|oracle|, scale) over the elements (see tools.correctness); None where no number can
+    say it (a NaN or infinity where the oracle is finite, a wrong integer)."""
     eager_error: float
     """The same measure for eager PyTorch in the problem's own precision."""
     allowed: float
@@ -98,6 +98,10 @@ class BaselineTime(Record):
     median_us: Annotated[float, Field(gt=0)]
     low_us: Annotated[float, Field(gt=0)]
     high_us: Annotated[float, Field(gt=0)]
+
+
+SAME_KERNELS_GAIN = 1.03
+"""On an H200 a plan of the same library calls ran 0 to 3 % faster than eager, beyond both intervals."""
 
 
 class Timing(Record):
@@ -125,9 +129,10 @@ class Timing(Record):
 
     @property
     def improved(self) -> bool:
-        """True where even our slow end beats eager's fast end."""
+        """True where even our slow end beats eager's fast end, by more than calling the same kernels in another way
+        can gain."""
         eager = next(b for b in self.baselines if b.name == "eager")
-        return self.high_us < eager.low_us
+        return self.high_us * SAME_KERNELS_GAIN < eager.low_us
 
     @model_validator(mode="after")
     def _has_eager_and_order(self) -> Timing:

@@ -65,11 +65,12 @@ def interleave(
     *,
     sets: int,
     budget: TimingBudget,
-    before_run: Callable[[int], object] | None = None,
+    before_run: Callable[[str, int], object] | None = None,
 ) -> dict[str, Samples]:
     """Times in µs of every contestant, one a round, by name.
 
-    sets: input sets to rotate over. before_run: called with the set before every timed run, off the clock.
+    sets: input sets to rotate over. before_run: called with the contestant's name and
+    the set before every timed run, off the clock.
     """
     for contestant in contestants.values():
         for index in range(sets):
@@ -82,7 +83,7 @@ def interleave(
         index = number % sets
         for name, contestant in order if (number // sets) % 2 == 0 else reversed(order):
             if before_run is not None:
-                before_run(index)
+                before_run(name, index)
             timer.cool()
             pending[name].append(timer.start(lambda run=contestant, at=index: run(at)))  # type: ignore[misc]
     timer.settle()

@@ -73,10 +73,10 @@ def test_every_timed_run_starts_cold() -> None:
 
 
 def test_outputs_can_be_spoiled_before_every_timed_run() -> None:
-    timer, spoiled = ScriptedTimer(), list[int]()
+    timer, spoiled = ScriptedTimer(), list[tuple[str, int]]()
     budget = TimingBudget(seconds=0.0, min_rounds=3, max_rounds=3)
-    interleave(timer, {"mine": float}, sets=2, budget=budget, before_run=spoiled.append)
-    assert spoiled == [0, 1, 0]
+    interleave(timer, {"mine": float}, sets=2, budget=budget, before_run=lambda *run: spoiled.append(run))
+    assert spoiled == [("mine", 0), ("mine", 1), ("mine", 0)]
 
 
 def test_a_generous_budget_is_bounded_by_the_most_rounds() -> None:

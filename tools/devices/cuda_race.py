@@ -30,6 +30,7 @@ from tools.eager_graph import operations
 from tools.timing import Samples, TimingBudget, interleave, median_interval, ratio_interval
 
 MAX_SETS = 3
+CANDIDATE = "candidate"
 MEMORY_FRACTION = 0.4
 """Share of the free memory that input sets may take together."""
 _FLUSH_FACTOR = 4
@@ -98,8 +99,10 @@ class Course:
         """A set's inputs or state."""
         return [self.sets[index].base[name] for name in names]
 
-    def poison_outputs(self, index: int) -> None:
-        """Only what is written from now on can be right."""
+    def before_run(self, name: str, index: int) -> None:
+        """Poison the candidate's outputs before its own runs: only what is written from now on can be right."""
+        if name != CANDIDATE:
+            return
         self.sets[index].memory.poison(self._outputs, POISON)
 
     def results(self) -> tuple[Mapping[str, Array], ...]:
@@ -131,10 +134,10 @@ def race(program: CudaProgram, contest: Contest, timer: CudaTimer, budget: Timin
         _try_eager(eager, arguments[0])
         samples = interleave(
             timer,
-            {"candidate": course.run, "eager": lambda index: eager(*arguments[index])},
+            {CANDIDATE: course.run, "eager": lambda index: eager(*arguments[index])},
             sets=len(course.sets),
             budget=budget,
-            before_run=course.poison_outputs,
+            before_run=course.before_run,
         )
         changed = course.changed()
         if changed:

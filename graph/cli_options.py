@@ -1,0 +1,28 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Target = Annotated[
+    str, typer.Argument(help="path/file.py (class Model, get_inputs, get_init_inputs) or file.py:ClassName")
+]
+Inputs = Annotated[str | None, typer.Option(help='input tensors, such as "f32[16,1024],i64[16]"')]
+Init = Annotated[str | None, typer.Option(help='constructor arguments as a Python literal, such as "[1024]"')]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object and no tables")]
+Home = Annotated[
+    Path | None, typer.Option(help="where runs, archive and caches live [default: ~/.warpsmith]")
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        "--arch",
+        help="GPU to simulate: h200, h100, a100, l40s, rtx4090, b200 or an architecture such as sm_90a",
+    ),
+]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simulator or cuda [default: auto]")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
