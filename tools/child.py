@@ -249,7 +249,9 @@ def error_of(outcome: Failure | Lost, subject: str) -> WarpsmithError:
         return kinds[outcome.kind](outcome.message)
     last = outcome.output.splitlines()[-1:] if outcome.ending is not Ending.DEADLINE else []
     said = f"; it last printed: {last[0][:300]}" if last else ""
-    remedy = "; raise --deadline or make it faster" if outcome.ending is Ending.DEADLINE else ""
+    remedy = (
+        "; raise WARPSMITH_CAPTURE_DEADLINE_S or make it faster" if outcome.ending is Ending.DEADLINE else ""
+    )
     return CaptureFailed(f"{subject}: the process running it {outcome.detail}{remedy}{said}")
 
 

@@ -8,8 +8,8 @@ from random import Random
 from agents.rules import tuner
 from agents.schemas import Briefing, Member, Move, Neighbour, Proposal
 from memory.errors import WarpsmithError
-from memory.records import Problem, Program
-from tools.binding import BindError, bind
+from memory.records import Program
+from memory.signature import problem_operations
 from tools.program import validate
 from tools.recipes.blueprints import Blueprint, blueprints, build
 
@@ -66,21 +66,14 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
 
 
 def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
-    """True where the innovation's program can be bound to this problem, and its twin, and returns what it returns."""
+    """True where the innovation came from the same operations and its program is valid for this problem and its twin.
+
+    A program made for other operations can be valid by accident of names and shapes, and is then merely wrong.
+    """
+    if neighbour.innovation.operations != problem_operations(briefing.problem):
+        return False
     problems = [p for p in (briefing.problem, briefing.twin) if p is not None]
-    return all(_fits(neighbour.innovation.program, problem) for problem in problems)
-
-
-def _fits(program: Program, problem: Problem) -> bool:
-    graph = problem.graph
-    if len(program.outputs) != len(graph.outputs) or set(program.updates) != set(graph.updates):
-        return False
-    try:
-        plan = bind(program, problem)
-        returned = [plan.spec(name).shape for name in program.outputs]
-    except (BindError, KeyError):
-        return False
-    return returned == [graph.values[name].shape for name in graph.outputs]
+    return not any(validate(neighbour.innovation.program, problem, briefing.gpu)[1] for problem in problems)
 
 
 def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:

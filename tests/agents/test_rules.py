@@ -16,6 +16,7 @@ from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Neighbour, Proposal, RepairRequest
 from memory.records import Diagnostic, DType, Innovation, Origin, Program, Provenance, Stage, Status, Tunable
+from memory.signature import problem_operations
 from tests.members import at_block, member
 from tests.problems import scaled_relu_problem, scaled_relu_program
 from tools.gpus import gpu_named
@@ -49,7 +50,7 @@ def innovation(program: Program) -> Innovation:
         problem_hash=PROBLEM.content_hash(),
         problem_name="scaled_relu",
         signature="mul, relu",
-        operations=("mul", "relu"),
+        operations=problem_operations(PROBLEM),
         dtype=DType.F32,
         arch="sm_90a",
         program=program,
@@ -95,6 +96,8 @@ def test_a_winner_of_another_shape_of_problem_is_not_recalled() -> None:
     other = scaled_relu_program(outputs=("y", "y"))
     strange = scaled_relu_program(dims={"ROWS": "q.shape[0]", "COLS": "x.shape[1]"})
     neighbours = tuple(Neighbour(str(i), innovation(p), 0.9) for i, p in enumerate((other, strange)))
+    elsewhere = innovation(scaled_relu_program()).model_copy(update={"operations": ("mul", "tanh")})
+    neighbours += (Neighbour("2", elsewhere, 0.9),)
     assert all(p.move is Move.SEED for p in RulesPlanner().plan(briefing(neighbours=neighbours), Random(0)))
 
 
