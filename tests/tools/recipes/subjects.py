@@ -99,7 +99,9 @@ def complaints(subject: Captured, program: Program, device: Device, *, sanitize:
     plan, found = validate(program, subject.problem, device.gpu)
     if plan is None or found:
         return [f"{d.rule}: {d.message}" for d in found]
-    severe = [f for f in lint(program.source, plan.entries) if f.severity == "severe"]
+    severe = [
+        f for f in lint(program.source, plan.entries, tuple(plan.defines.items())) if f.severity == "severe"
+    ]
     if severe:
         return [f"lint {f.rule} line {f.line}: {f.message}" for f in severe]
     loaded = device.load(plan)
