@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memory.errors import BadInput, WarpsmithError
-from memory.records import BaselineTime, Problem
+from memory.records import Problem
 from tools.baselines import modelled_eager
+from tools.case import Case
+from tools.device_trials import DeviceTrial
 from tools.devices.build import DeviceSpec, gpu_of
 from tools.devices.port import CompileMode
-from tools.evaluation import Case
+from tools.footprint import too_large, traffic_bytes
 from tools.inputs import Distribution
 from tools.null_kernels import passing_null_kernels
 from tools.policy import Policy
@@ -20,6 +22,11 @@ from tools.reference import Reference
 from tools.reference_records import DeviceKind
 from tools.trial import MANIFEST, Manifest, Trial
 from tools.worker import BaselineJob
+
+DRAWN = (Distribution.AUTHOR, Distribution.NORMAL, Distribution.LARGE)
+"""Distributions of the trials that a GPU draws at full size for every candidate."""
+HUGE_BYTES = 8 << 30
+"""From this size of inputs, state and outputs on, one full-size trial has to do."""
 
 Seeds = Callable[[int, str], int]
 """(index, purpose) -> seed of a trial."""
@@ -57,19 +64,37 @@ def prepare_case(bench: Bench, pool: EvaluationPool) -> Case:
     kept = tuple(trial for trial in trials if trial is not None)
     _refuse_degenerate(bench, kept)
     case = Case(bench.problem, bench.twin, kept, (), bench.policy)
-    return replace(case, baselines=_baselines(bench, case, pool))
-
-
-def _baselines(bench: Bench, case: Case, pool: EvaluationPool) -> tuple[BaselineTime, ...]:
-    """Measured on a GPU, modelled where programs are simulated, so that both sides are of one kind."""
     if bench.device.kind != "cuda":
-        return (modelled_eager(bench.problem.graph, gpu_of(bench.device)),)
+        # Modelled like the programs' times, so that both sides are of one kind.
+        return replace(case, baselines=(modelled_eager(bench.problem.graph, gpu_of(bench.device)),))
+    return _with_measured_baselines(bench, replace(case, drawn=_drawn(bench, kept)), pool)
+
+
+def _with_measured_baselines(bench: Bench, case: Case, pool: EvaluationPool) -> Case:
     found = pool.measure_baselines(BaselineJob(case, bench.modes))
+    if found.out_of_memory:
+        raise BadInput(too_large(bench.problem, gpu_of(bench.device)))
+    if case.drawn and found.untrusted is not None:
+        # The module makes its trials at full size then, as files: slower, and right.
+        return prepare_case(replace(bench, twin=bench.problem, directory=bench.directory / "full"), pool)
     if "eager" in found.absent:
         raise WarpsmithError(
             f"eager PyTorch could not be timed on {bench.device.name}: {found.absent['eager']}"
         )
-    return found.times
+    return replace(case, baselines=found.times, trusted=found.untrusted is None)
+
+
+def _drawn(bench: Bench, trials: tuple[Trial, ...]) -> tuple[DeviceTrial, ...]:
+    """Full-size trials for a problem whose others run at reduced shapes; fewer where they are huge."""
+    if bench.twin is bench.problem:
+        return ()
+    bases = {trial.distribution: trial for trial in trials}
+    base = bases.get(Distribution.AUTHOR, trials[0])
+    kinds = DRAWN if traffic_bytes(bench.problem) <= HUGE_BYTES else DRAWN[:1]
+    return tuple(
+        DeviceTrial(bench.seeds(i, "drawn"), kind, trials[i % len(trials)] if i else base)
+        for i, kind in enumerate(kinds)
+    )
 
 
 def _refuse_degenerate(bench: Bench, trials: tuple[Trial, ...]) -> None:

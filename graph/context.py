@@ -20,8 +20,8 @@ from memory.errors import WarpsmithError
 from memory.events import AgentEvent
 from memory.records import Candidate, Evaluation, Problem, Program, Run
 from memory.store import Store
+from tools.case import Case
 from tools.devices.build import gpu_of
-from tools.evaluation import Case
 from tools.gpus import GpuSpec
 from tools.pool import EvaluationPool
 

@@ -32,7 +32,7 @@ def read_program(path: Path) -> Program:
 def judge_file(path: Path, target: Target, settings: Settings) -> Evaluation:
     """The verdict on a program file for a target, with fresh hidden seeds."""
     program = read_program(path)
-    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.twin_elements)
+    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
     with (
         tempfile.TemporaryDirectory(prefix="warpsmith-") as folder,
         open_pool(settings) as pool,

@@ -158,7 +158,7 @@ def verify(state: RunState, runtime: Run) -> Update:
                 "winner": candidate_id,
                 "refuted": refuted,
                 "trials": outcome.trials,
-                "full_shape": outcome.full_shape,
+                "full_shape_trials": outcome.full_shape_trials,
             }
         why = outcome.failure.diagnostics[0].message
         context.record("critic", f"refuted in its soak: {why}", state.generation, candidate_id=candidate_id)

@@ -100,7 +100,7 @@ def export_winner(member: Member, state: RunState, context: RunContext) -> Path:
         floor_us=timing.floor_us,
         trials=trials,
         verified_shapes=_input_shapes(context.twin),
-        full_shape_trials=trials if context.twin is context.problem else int(state.full_shape),
+        full_shape_trials=state.full_shape_trials,
         relative_tolerance=context.settings.relative_tolerance,
         eager_factor=context.settings.eager_factor,
         distributions=tuple(str(d) for d in context.settings.policy.distributions),

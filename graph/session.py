@@ -44,7 +44,7 @@ def start_run(target: Target, settings: Settings, store: Store, tell: Listener) 
     Raises: BadInput with the file, the line where known, and the remedy.
     """
     tell(StageStarted("capturing the module"))
-    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.twin_elements)
+    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
     problem_hash = store.put_pair(captured.problem, captured.reduced)
     created = datetime.now(UTC)
     kept = settings.model_copy(update={"export_dir": settings.export_dir.resolve()})

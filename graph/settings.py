@@ -69,7 +69,8 @@ class Settings(BaseSettings):
     deadline_s: float = Field(default=60.0, gt=0)
     capture_deadline_s: float = Field(default=120.0, gt=0)
     verify_elements: int = Field(default=1 << 20, ge=1024)
-    """The simulator verifies larger problems at reduced shapes of at most this many elements."""
+    """Trials that the user's module makes run at reduced shapes of at most this many elements. A GPU then draws trials
+    at the problem's own shapes itself; a simulator runs one of those at the end."""
     archive_url: str | None = None
     """A Chroma server for the archive; None keeps it under `home`."""
     review: bool = False
@@ -130,11 +131,6 @@ class Settings(BaseSettings):
         if self.soak_trials is not None:
             return self.soak_trials
         return 1000 if self.on_gpu else 100
-
-    @property
-    def twin_elements(self) -> int | None:
-        """Elements above which trials run at reduced shapes; None on a GPU, which runs the problem's own."""
-        return None if self.on_gpu else self.verify_elements
 
     @property
     def compile_modes(self) -> tuple[CompileMode, ...]:

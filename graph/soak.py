@@ -1,4 +1,9 @@
-"""The winner's soak: fresh random trials until one fails or all have passed."""
+"""The winner's soak: fresh random trials until one fails or all have passed.
+
+Where the device can draw trials itself (a GPU), the user's module makes the first MODULE_TRIALS, and the rest are drawn
+at the problem's own shapes, with weights moved in each. Elsewhere the module makes all of them, at reduced shapes where
+the problem is large, and one at the problem's own shapes at the end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,9 @@ from agents.schemas import Member
 from graph.casework import Bench, draw_trials
 from graph.context import RunContext
 from memory.records import Evaluation
-from tools.evaluation import Case
+from tools.case import Case
+from tools.device_trials import DeviceTrial
+from tools.footprint import traffic_bytes
 from tools.inputs import Distribution
 from tools.reference import Reference
 from tools.trial import Trial
@@ -21,8 +28,17 @@ from tools.worker import EvaluationJob
 
 SOAK_BATCH = 10
 """Trials made, judged and deleted at a time."""
+MODULE_TRIALS = 20
+"""Trials that the user's module makes where the device draws the others."""
+DRAWN_BATCH = 50
+"""Drawn trials judged at a time."""
+DRAWN_BYTES = 1 << 39
+"""Bytes of inputs, state and outputs that drawn trials may come to: 1,000 trials of 512 MiB. Larger problems get fewer
+trials, at least as many as one batch of the module's."""
 FULL_SHAPE_ELEMENTS = 1 << 25
 """A winner verified at reduced shapes is also run once at its own, up to this many elements over all tensors."""
+
+Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -31,67 +47,102 @@ class SoakOutcome:
 
     failure: Evaluation | None
     trials: int
-    full_shape: bool
-    """It passed at the problem's own shapes too."""
+    """Passed, of either kind."""
+    full_shape_trials: int
+    """Those among them at the problem's own shapes."""
 
 
-def soak(member: Member, context: RunContext, tell: Callable[[int], None]) -> SoakOutcome:
-    """Run fresh random trials until one fails or all have passed. `tell` hears how many are done."""
-    bench = context.bench
+def soak(member: Member, context: RunContext, tell: Tell) -> SoakOutcome:
+    """Run fresh random trials until one fails or all have passed. `tell` hears how many are done.
+
+    Raises: BadInput where the user's module cannot be run any more.
+    """
+    bench, wanted = context.bench, context.bench.policy.soak_trials
+    made = min(wanted, MODULE_TRIALS) if context.case.trusted else wanted
     folder = bench.directory / f"soak-{member.candidate.program_hash[:16]}"
     try:
         with bench.reference(bench.twin) as reference:
-            done, failure = _soak_batches(member, reference, folder, context, tell)
+            done, failure = _module_trials(_Soak(member, context, reference, folder), made, tell)
+        own_shapes = done if bench.twin is bench.problem else 0
         if failure is not None:
-            return SoakOutcome(failure, done, full_shape=False)
+            return SoakOutcome(failure, done, own_shapes)
+        if context.case.trusted:
+            return _drawn_trials(member, context, done, own_shapes, tell)
         return _full_shape(member, bench, done, folder, context)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _soak_batches(
-    member: Member, reference: Reference, folder: Path, context: RunContext, tell: Callable[[int], None]
-) -> tuple[int, Evaluation | None]:
+@dataclass(frozen=True)
+class _Soak:
+    """A winner, and the module that makes its trials."""
+
+    member: Member
+    context: RunContext
+    reference: Reference
+    folder: Path
+
+    def draw(self, start: int, end: int) -> tuple[Trial, ...]:
+        return tuple(self._trial(index) for index in range(start, end))
+
+    def _trial(self, index: int) -> Trial:
+        bench = self.context.bench
+        distribution = bench.policy.distributions[index % len(bench.policy.distributions)]
+        return self.reference.trial(bench.seeds(index, "soak"), distribution, self.folder / f"{index:04d}")
+
+
+def _module_trials(soak: _Soak, count: int, tell: Tell) -> tuple[int, Evaluation | None]:
     """Trials passed, and the failure that ended the soak; the next batch is drawn while one is judged."""
-    bench = context.bench
-    starts = range(0, bench.policy.soak_trials, SOAK_BATCH)
+    starts = range(0, count, SOAK_BATCH)
     with ThreadPoolExecutor(max_workers=1) as drawer:
-        pending = [drawer.submit(_draw_batch, reference, bench, start, folder) for start in starts[:1]]
+        pending = [drawer.submit(soak.draw, start, min(start + SOAK_BATCH, count)) for start in starts[:1]]
         for start, following in zip_longest(starts, starts[1:]):
             trials = pending.pop().result()
             if following is not None:
-                pending.append(drawer.submit(_draw_batch, reference, bench, following, folder))
-            failure = _judge(member, context.case, trials, context)
+                pending.append(drawer.submit(soak.draw, following, min(following + SOAK_BATCH, count)))
+            failure = _judge(soak.member, replace(soak.context.case, trials=trials, drawn=()), soak.context)
             for trial in trials:
                 shutil.rmtree(trial.directory)
             if failure is not None:
                 return start, failure
             tell(start + len(trials))
-    return bench.policy.soak_trials, None
+    return count, None
 
 
-def _draw_batch(reference: Reference, bench: Bench, start: int, folder: Path) -> tuple[Trial, ...]:
-    count = min(SOAK_BATCH, bench.policy.soak_trials - start)
-    return tuple(_soak_trial(reference, bench, start + i, folder) for i in range(count))
+def _drawn_trials(member: Member, context: RunContext, done: int, own_shapes: int, tell: Tell) -> SoakOutcome:
+    """The rest of the soak, drawn on the device."""
+    bench, case = context.bench, context.case
+    affordable = max(SOAK_BATCH, DRAWN_BYTES // max(traffic_bytes(bench.problem), 1))
+    count = min(bench.policy.soak_trials - done, affordable)
+    for start in range(0, count, DRAWN_BATCH):
+        batch = tuple(_drawn(bench, case, index) for index in range(start, min(start + DRAWN_BATCH, count)))
+        failure = _judge(member, replace(case, trials=(), drawn=batch), context)
+        if failure is not None:
+            return SoakOutcome(failure, done + start, own_shapes + start)
+        tell(done + start + len(batch))
+    return SoakOutcome(None, done + count, own_shapes + count)
 
 
-def _soak_trial(reference: Reference, bench: Bench, index: int, folder: Path) -> Trial:
+def _drawn(bench: Bench, case: Case, index: int) -> DeviceTrial:
     distribution = bench.policy.distributions[index % len(bench.policy.distributions)]
-    return reference.trial(bench.seeds(index, "soak"), distribution, folder / f"{index:04d}")
+    base = case.trials[index % len(case.trials)]
+    if distribution is Distribution.AUTHOR:
+        base = next((t for t in case.trials if t.distribution is Distribution.AUTHOR), base)
+    return DeviceTrial(bench.seeds(index, "drawn soak"), distribution, base, move_weights=True)
 
 
 def _full_shape(member: Member, bench: Bench, done: int, folder: Path, context: RunContext) -> SoakOutcome:
     """One trial at the problem's own shapes, where it was verified at reduced ones and memory allows."""
     if bench.twin is bench.problem:
-        return SoakOutcome(None, done, full_shape=True)
+        return SoakOutcome(None, done, done)
     graph = bench.problem.graph
     if sum(graph.values[name].elements for name in graph.values) > FULL_SHAPE_ELEMENTS:
-        return SoakOutcome(None, done, full_shape=False)
+        return SoakOutcome(None, done, 0)
     trials = draw_trials(bench, bench.problem, (Distribution.NORMAL,), "full", [folder / "full"])
     case = Case(bench.problem, bench.problem, tuple(trials), context.case.baselines, bench.policy)
-    failure = _judge(member, case, tuple(trials), context)
-    return SoakOutcome(failure, done + 1 if failure is None else done, full_shape=failure is None)
+    failure = _judge(member, case, context)
+    return SoakOutcome(failure, done + 1, 1) if failure is None else SoakOutcome(failure, done, 0)
 
 
-def _judge(member: Member, case: Case, trials: tuple[Trial, ...], context: RunContext) -> Evaluation | None:
-    return context.pool.evaluate(EvaluationJob(member.program, replace(case, trials=trials), kind="soak"))
+def _judge(member: Member, case: Case, context: RunContext) -> Evaluation | None:
+    return context.pool.evaluate(EvaluationJob(member.program, case, kind="soak"))

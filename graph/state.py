@@ -55,7 +55,7 @@ class RunState:
     winner: str = ""
     trials: int = 0
     """Random trials the winner passed in its soak."""
-    full_shape: bool = False
+    full_shape_trials: int = 0
     """The winner was also verified at the problem's own shapes."""
     export_path: str = ""
 
@@ -75,7 +75,7 @@ class Update(TypedDict, total=False):
     refuted: list[str]
     winner: str
     trials: int
-    full_shape: bool
+    full_shape_trials: int
     export_path: str
 
 

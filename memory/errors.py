@@ -40,3 +40,7 @@ class StoreError(WarpsmithError):
 
 class ArchiveError(WarpsmithError):
     """The innovation archive is damaged, locked or unreachable."""
+
+
+class OutOfDeviceMemory(WarpsmithError):
+    """A trial does not fit the GPU's memory."""

@@ -10,7 +10,7 @@ from memory.records import Problem
 from tests.problems import scaled_relu_problem
 from tools.arrays import Array
 from tools.baselines import modelled_eager
-from tools.evaluation import Case
+from tools.case import Case
 from tools.gpus import gpu_named
 from tools.inputs import Distribution, draw_floats
 from tools.policy import Policy

@@ -37,6 +37,8 @@ _TORCH: dict[DType, torch.dtype] = {
     DType.U8: torch.uint8,
     DType.BOOL: torch.bool,
 }
+NARROW_FLOATS = frozenset((torch.float32, torch.float16, torch.bfloat16))
+"""What an oracle in float64 must not be rounded to."""
 _FROM_TORCH = {torch_dtype: dtype for dtype, torch_dtype in _TORCH.items()}
 
 
@@ -82,3 +84,23 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
     return TensorSpec(
         shape=tuple(tensor.shape), dtype=_FROM_TORCH[tensor.dtype], strides=tuple(tensor.stride())
     )
+
+
+def widened(value: object) -> object:
+    """float64 for a narrower float dtype, as an oracle asks for it; anything else unchanged."""
+    return torch.float64 if isinstance(value, torch.dtype) and value in NARROW_FLOATS else value
+
+
+def laid_out(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """The same values with the spec's strides; broadcast dimensions (stride 0) share memory."""
+    if all(stride != 0 for stride in spec.strides):
+        if spec.is_contiguous:
+            return tensor.contiguous()
+        return torch.empty_strided(spec.shape, spec.strides, dtype=tensor.dtype, device=tensor.device).copy_(
+            tensor
+        )
+    kept = [0 if stride == 0 else size for size, stride in zip(spec.shape, spec.strides, strict=True)]
+    first = tensor[tuple(slice(0, size or 1) for size in kept)]
+    strides = [stride or 1 for stride in spec.strides]
+    base = torch.empty_strided(first.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return base.copy_(first).as_strided(spec.shape, spec.strides)

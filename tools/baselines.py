@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from memory.errors import BadInput
+from dataclasses import replace
+
+from memory.errors import BadInput, OutOfDeviceMemory
 from memory.records import BaselineTime, Graph
+from tools.case import Case, Load
+from tools.device_trials import DeviceTrials
 from tools.devices.modelling import LIBRARY_BAND
-from tools.devices.port import Baselines, CompileMode, Contest, Device, RacingDevice
-from tools.evaluation import RACE_TRIALS, Case, Load
+from tools.devices.port import Baselines, CompileMode, Contest, Device, DrawingDevice, RacingDevice
 from tools.gpus import GpuSpec
+from tools.racing import race_sets
 from tools.roofline import StepTime, node_time, timeline_us
 
 
@@ -32,6 +36,27 @@ def measured_baselines(
     """
     if not isinstance(device, RacingDevice):
         raise BadInput(f"{device.name} models times: nothing can be measured on it")
-    data = [load(trial) for trial in case.trials[:RACE_TRIALS]]
-    givens = tuple({**one.inputs, **one.state} for one in data)
-    return device.baselines(Contest(case.problem.graph, givens), modes)
+    why = _untrusted(case, device, load)
+    if case.drawn and why is not None:
+        return Baselines((), {}, untrusted=why)
+    try:
+        _try_oracle(case, device, load)
+        found = device.baselines(Contest(case.problem.graph, race_sets(case, device, load)), modes)
+    except OutOfDeviceMemory as error:
+        return Baselines((), {"eager": str(error)}, out_of_memory=True)
+    return replace(found, untrusted=why)
+
+
+def _try_oracle(case: Case, device: Device, load: Load) -> None:
+    """One full-size trial and its answers. Raises: OutOfDeviceMemory."""
+    if case.drawn and isinstance(device, DrawingDevice):
+        maker = DeviceTrials(case.problem.graph, device.place)
+        maker.answers(maker.draw(case.drawn[0], load(case.drawn[0].base)))
+
+
+def _untrusted(case: Case, device: Device, load: Load) -> str | None:
+    """Why the captured graph is no oracle on this device: it must agree with the module on every trial so far."""
+    if not isinstance(device, DrawingDevice):
+        return f"{device.name} draws no trials"
+    maker = DeviceTrials(case.twin.graph, device.place)
+    return next(filter(None, (maker.disagreement(load(trial)) for trial in case.trials)), None)

@@ -16,7 +16,8 @@ import torch
 from torch import fx, nn
 
 from memory.errors import BadInput
-from memory.records import Graph, Node
+from memory.records import Graph, Node, references
+from tools.arrays import widened
 from tools.devices.library import argument_value
 from tools.library_ops import resolve, why_not_called
 
@@ -39,9 +40,11 @@ class EagerGraph(nn.Module):
         return result
 
 
-def operations(graph: Graph, device: torch.device) -> fx.GraphModule:
+def operations(graph: Graph, device: torch.device, *, widen: bool = False) -> fx.GraphModule:
     """A callable of the graph's inputs, then its state: its outputs, then the new content of updated buffers.
 
+    widen: every narrower float dtype that an operation asks for becomes float64; given float64 tensors, the graph
+    then computes in float64 throughout.
     Raises: BadInput for an operation that may not be called.
     """
     built = fx.Graph()
@@ -49,7 +52,13 @@ def operations(graph: Graph, device: torch.device) -> fx.GraphModule:
         name: built.placeholder(name) for name in (*graph.inputs, *(e.value for e in graph.state))
     }
     for node in graph.nodes:
-        _add(built, node, values, device)
+        made = next((graph.values[name] for name in node.outputs if name is not None), None)
+        factory = (
+            made is not None
+            and made.dtype.is_floating
+            and not references((*node.args, *node.kwargs.values()))
+        )
+        _add(built, node, values, device, widen=widen, floats=factory)
     built.output(tuple(values[name] for name in result_names(graph)))
     return fx.GraphModule(nn.Module(), built)
 
@@ -59,7 +68,16 @@ def result_names(graph: Graph) -> tuple[str, ...]:
     return (*graph.outputs, *graph.updates.values())
 
 
-def _add(built: fx.Graph, node: Node, values: dict[str, fx.Node], device: torch.device) -> None:
+def _add(
+    built: fx.Graph,
+    node: Node,
+    values: dict[str, fx.Node],
+    device: torch.device,
+    *,
+    widen: bool,
+    floats: bool,
+) -> None:
+    """floats: the operation makes floating values out of no tensor."""
     reason = why_not_called(node.op, node.args, node.kwargs)
     if reason is not None:
         raise BadInput(f"operation {node.op!r} of the captured graph may not be called: {reason}")
@@ -69,6 +87,12 @@ def _add(built: fx.Graph, node: Node, values: dict[str, fx.Node], device: torch.
     kwargs = {name: argument_value(a, values.__getitem__) for name, a in node.kwargs.items()}
     if any(argument.name == "device" for argument in schema.arguments):
         kwargs["device"] = device
+    if widen:
+        args = tuple(widened(a) for a in args)
+        kwargs = {name: widened(a) for name, a in kwargs.items()}
+        if floats and any(argument.name == "dtype" for argument in schema.arguments):
+            # A factory that was given no dtype would make torch's default, float32.
+            kwargs.setdefault("dtype", torch.float64)
     called = built.call_function(operation, args, kwargs)  # type: ignore[arg-type]
     if len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor":
         _bind(node.outputs, [called], values)

@@ -13,6 +13,7 @@ import numpy as np
 from memory.records import DType, Graph
 from tools.arrays import Array, as_float64, numpy_dtype
 from tools.correctness import Subject, Tolerance, compare
+from tools.inputs import Distribution
 from tools.trial import Trial, TrialData
 
 NullKernel = Callable[[str, Graph, TrialData, TrialData], Array | None]
@@ -20,13 +21,15 @@ NullKernel = Callable[[str, Graph, TrialData, TrialData], Array | None]
 
 
 def passing_null_kernels(graph: Graph, trials: Sequence[Trial], tolerance: Tolerance) -> list[str]:
-    """Names of the null kernels that pass every trial on every output; empty for a problem that can be judged."""
+    """Names of the null kernels that pass every ordinary trial on every output; empty for a problem to judge by."""
     outputs = [name for name in dict.fromkeys(graph.outputs) if graph.values[name].elements > 0]
     standing = list(NULL_KERNELS) if outputs else []
-    for index, trial in enumerate(trials):
+    # NaN among the inputs shows through almost anything, and makes no output worth judging.
+    ordinary = [trial for trial in trials if trial.distribution is not Distribution.SPECIAL]
+    for index, trial in enumerate(ordinary):
         if not standing:
             break
-        data, other = trial.load(), trials[index - 1].load()
+        data, other = trial.load(), ordinary[index - 1].load()
         standing = [n for n in standing if _passes(n, outputs, graph, (data, other), trial, tolerance)]
     return standing
 

@@ -18,9 +18,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from memory.errors import BadInput, CaptureFailed
+from tools.arrays import NARROW_FLOATS, widened
 from tools.user_module import UserModule, seed_everything, user_code
-
-_NARROW = frozenset((torch.float32, torch.float16, torch.bfloat16))
 
 
 class Weights:
@@ -69,7 +68,7 @@ def to_double(module: nn.Module) -> nn.Module:
     twin = copy.deepcopy(module).double()
     for part in twin.modules():
         for name, value in list(vars(part).items()):
-            if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+            if isinstance(value, torch.Tensor) and value.dtype in NARROW_FLOATS:
                 setattr(part, name, value.double())
     return twin
 
@@ -84,7 +83,7 @@ def run(user: UserModule, module: nn.Module, inputs: Sequence[object]) -> list[t
 
 def run_double(user: UserModule, twin: nn.Module, inputs: Sequence[object]) -> list[torch.Tensor]:
     """Forward of a float64 module on inputs made float64. Raises: BadInput where its code cannot run so."""
-    wide = [v.double() if isinstance(v, torch.Tensor) and v.dtype in _NARROW else v for v in inputs]
+    wide = [v.double() if isinstance(v, torch.Tensor) and v.dtype in NARROW_FLOATS else v for v in inputs]
     try:
         with _double_default(), _Widen():  # type: ignore[no-untyped-call]
             return run(user, twin, wide)
@@ -115,12 +114,8 @@ class _Widen(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
-        named = {name: _widened(value) for name, value in (kwargs or {}).items()}
-        return func(*(_widened(value) for value in args), **named)
-
-
-def _widened(value: object) -> object:
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+        named = {name: widened(value) for name, value in (kwargs or {}).items()}
+        return func(*(widened(value) for value in args), **named)
 
 
 def _perturb(parameter: nn.Parameter, generator: torch.Generator) -> None:

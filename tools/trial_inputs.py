@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from memory.errors import BadInput
 from memory.records import Problem, TensorSpec
-from tools.arrays import spec_of, tensor_from, torch_dtype
+from tools.arrays import laid_out, spec_of, tensor_from, torch_dtype
 from tools.inputs import Distribution, draw_floats, draw_integers
 from tools.target import TensorInput, parse_inputs
 from tools.user_module import UserModule, seed_everything
@@ -55,7 +55,7 @@ class TrialInputs:
             else:
                 bounds = self._bounds.get(position, (0, 1))
                 drawn = tensor_from(draw_integers(shape, spec.dtype, bounds, generator), spec.dtype)
-            tensors.append(_laid_out(drawn, spec))
+            tensors.append(laid_out(drawn, spec))
         return self._placed(tensors)
 
     def _find_template(self) -> None:
@@ -172,16 +172,4 @@ def _fitted(tensor: torch.Tensor, spec: TensorSpec, user: UserModule) -> torch.T
             f" is {spec.shape} {spec.dtype.value}; shapes must not change from call to call"
         )
     cut = tensor[tuple(slice(0, size) for size in spec.shape)].detach()
-    return cut if spec_of(cut) == spec else _laid_out(cut, spec)
-
-
-def _laid_out(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
-    """The same values with the spec's strides; broadcast dimensions (stride 0) share memory."""
-    if all(stride != 0 for stride in spec.strides):
-        if spec.is_contiguous:
-            return tensor.contiguous()
-        return torch.empty_strided(spec.shape, spec.strides, dtype=tensor.dtype).copy_(tensor)
-    kept = [0 if stride == 0 else size for size, stride in zip(spec.shape, spec.strides, strict=True)]
-    first = tensor[tuple(slice(0, size or 1) for size in kept)]
-    base = torch.empty_strided(first.shape, [stride or 1 for stride in spec.strides], dtype=tensor.dtype)
-    return base.copy_(first).as_strided(spec.shape, spec.strides)
+    return cut if spec_of(cut) == spec else laid_out(cut, spec)

@@ -20,9 +20,10 @@ from typing import Literal
 from memory.errors import WarpsmithError
 from memory.records import Evaluation, Program
 from tools.baselines import measured_baselines
+from tools.case import Case
 from tools.devices.build import DeviceSpec, open_device
 from tools.devices.port import Baselines, CompileMode, Device, DeviceLost
-from tools.evaluation import Case, EvaluationLost, check_trials, evaluate
+from tools.evaluation import EvaluationLost, check_trials, evaluate
 from tools.trial_cache import TrialCache
 
 
@@ -37,7 +38,8 @@ class EvaluationJob:
     @property
     def deadline_s(self) -> float:
         """Wall seconds the answer may take; a soak gets the same allowance for every ten trials."""
-        scale = max(1.0, len(self.case.trials) / 10) if self.kind == "soak" else 1.0
+        trials = len(self.case.trials) + len(self.case.drawn)
+        scale = max(1.0, trials / 10) if self.kind == "soak" else 1.0
         return self.case.policy.deadline_s * scale
 
 
@@ -117,7 +119,7 @@ def _answer(job: Job, device: Device, trials: TrialCache) -> Answer:
         if isinstance(job, BaselineJob):
             return measured_baselines(job.case, device, trials.load, job.modes)
         if job.kind == "soak":
-            return check_trials(job.program, job.case, device)
+            return check_trials(job.program, job.case, device, trials.load)
         return evaluate(job.program, job.case, device, trials.load)
     except EvaluationLost as lost:
         return LastAnswer(lost.evaluation)

@@ -15,9 +15,9 @@ import torch
 from memory.records import Status
 from tests.cases import scaled_relu_case
 from tests.problems import KERNEL, scaled_relu_problem, scaled_relu_program
+from tools.case import Case
 from tools.devices.build import cuda_spec
 from tools.devices.port import CompileMode
-from tools.evaluation import Case
 from tools.policy import Policy
 from tools.pool import LocalPool
 from tools.worker import BaselineJob, EvaluationJob, WorkerSpec

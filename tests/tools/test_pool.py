@@ -16,8 +16,8 @@ from memory.errors import ToolMissing
 from memory.records import Status
 from tests.cases import scaled_relu_case
 from tests.problems import scaled_relu_program
+from tools.case import Case
 from tools.devices.build import DeviceSpec
-from tools.evaluation import Case
 from tools.policy import Policy
 from tools.pool import LocalPool
 from tools.worker import EvaluationJob, WorkerSpec

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ class ScriptedRacer:
         self.contest = contest
         loaded = self.inner.load(plan)
         assert not isinstance(loaded, Fault)
-        results = tuple(self._result(loaded, given) for given in contest.givens)
+        results = tuple(self._result(loaded, cast("Mapping[str, Array]", given)) for given in contest.givens)
         measured = self.inner.measure(plan)
         assert isinstance(measured, Measured)
         eager = BaselineTime(name="eager", median_us=50.0, low_us=49.0, high_us=51.0)

@@ -6,11 +6,13 @@ Here: the Device port over a GPU. Not here: what a forward checks (cuda_program)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
+import torch
 
-from memory.records import Stage
+from memory.records import Stage, Status
 from tools.arrays import Array, numpy_dtype
 from tools.binding import BoundKernel, BoundPlan
 from tools.devices.compiling import compile_plan
@@ -20,7 +22,7 @@ from tools.devices.cuda_driver import LoadedKernel, load_kernels
 from tools.devices.cuda_plan import PlanRunner
 from tools.devices.cuda_program import CudaProgram
 from tools.devices.cuda_race import CudaTimer, race, time_alone
-from tools.devices.port import Baselines, CompileMode, Contest, Fault, Measured, Raced
+from tools.devices.port import Baselines, CompileMode, Contest, Fault, Loaded, Measured, Raced, Ran
 from tools.gpus import GpuSpec
 from tools.nvrtc import Compiled, NvrtcCompiler
 from tools.timing import TimingBudget
@@ -80,6 +82,19 @@ class CudaDevice:
         runner = PlanRunner(plan, kernels, self.context.launcher, self.context.device)
         return CudaProgram(self.context, plan, runner, compiled.resources if compiled else {})
 
+    @property
+    def place(self) -> torch.device:
+        """The GPU, as torch names it."""
+        return self.context.device
+
+    def run_tensors(
+        self, loaded: Loaded, given: Mapping[str, torch.Tensor], *, sanitize: bool
+    ) -> Ran | Fault:
+        """One checked forward on this GPU's own tensors; results are valid until the next. Raises: DeviceLost."""
+        if not isinstance(loaded, CudaProgram):
+            raise TypeError(f"a {type(loaded).__name__} was not loaded by this device")
+        return loaded.run(given, sanitize=sanitize)
+
     def measure(self, plan: BoundPlan) -> Measured | Fault:
         """Time of one forward on drawn inputs (integers zero), without a baseline. Raises: DeviceLost."""
         program = self.load(plan)
@@ -102,7 +117,8 @@ class CudaDevice:
         timed = lambda: time_baselines(self.context, contest, modes, self.timer, self._budget)  # noqa: E731
         found = self.context.guarded(timed, Stage.TIMING)
         if isinstance(found, Fault):
-            return Baselines((), dict.fromkeys(("eager", *modes), found.diagnostics[0].message))
+            why = dict.fromkeys(("eager", *modes), found.diagnostics[0].message)
+            return Baselines((), why, out_of_memory=found.status is Status.OUT_OF_MEMORY)
         return found
 
 

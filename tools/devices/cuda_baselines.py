@@ -15,7 +15,7 @@ from memory.records import BaselineTime
 from tools.arrays import Array
 from tools.devices.cuda_context import CudaContext
 from tools.devices.cuda_memory import storage_of
-from tools.devices.port import Baselines, CompileMode, Contest
+from tools.devices.port import Baselines, CompileMode, Contest, Given
 from tools.eager_graph import EagerGraph
 from tools.timing import Samples, Timer, TimingBudget, interleave, median_interval
 
@@ -89,7 +89,7 @@ def _record(name: str, samples: Samples) -> BaselineTime:
     )
 
 
-def _inputs(context: CudaContext, contest: Contest, given: Mapping[str, Array]) -> list[torch.Tensor]:
+def _inputs(context: CudaContext, contest: Contest, given: Given) -> list[torch.Tensor]:
     return [_placed(context, contest, name, given[name]) for name in contest.graph.inputs]
 
 
@@ -99,6 +99,6 @@ def _state(context: CudaContext, contest: Contest) -> dict[str, torch.Tensor]:
     return {name: _placed(context, contest, name, contest.givens[0][name]) for name in names}
 
 
-def _placed(context: CudaContext, contest: Contest, name: str, array: Array) -> torch.Tensor:
+def _placed(context: CudaContext, contest: Contest, name: str, array: Array | torch.Tensor) -> torch.Tensor:
     spec = contest.graph.values[name]
     return storage_of(spec, context.uploads.get(array, spec), context.device)

@@ -37,8 +37,11 @@ class UploadCache:
         self._held: OrderedDict[tuple[int, TensorSpec], tuple[Array, torch.Tensor]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, array: Array, spec: TensorSpec) -> torch.Tensor:
-        """The array's bytes (1-d uint8) laid out with the spec's strides, gaps zero."""
+    def get(self, array: Array | torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+        """The values' bytes (1-d uint8) laid out with the spec's strides, gaps zero. A tensor of this device is not
+        copied where it is laid out so already."""
+        if isinstance(array, torch.Tensor):
+            return _tensor_bytes(array.to(self._device), spec)
         key = (id(array), spec)
         found = self._held.get(key)
         if found is not None:
@@ -145,6 +148,18 @@ def _allocate(spec: TensorSpec, device: torch.device) -> _Storage:
     content = raw[GUARD_BYTES : GUARD_BYTES + extent]
     tensor = content.view(torch_dtype(spec.dtype)).as_strided(spec.shape, spec.strides)
     return _Storage(raw, content, tensor)
+
+
+def _tensor_bytes(tensor: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    if spec.is_contiguous and spec.elements:
+        return tensor.contiguous().reshape(-1).view(torch.uint8)
+    flat = torch.zeros(extent_bytes(spec), dtype=torch.uint8, device=tensor.device)
+    if spec.elements:
+        # Along broadcast dimensions every element is the first: written once, not from many places.
+        sizes = (1 if stride == 0 else size for size, stride in zip(spec.shape, spec.strides, strict=True))
+        first = tensor[tuple(slice(0, size) for size in sizes)]
+        flat.view(tensor.dtype).as_strided(first.shape, spec.strides).copy_(first)
+    return flat
 
 
 def _host_bytes(array: Array, spec: TensorSpec) -> torch.Tensor:

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import torch
 
 from memory.records import Diagnostic, Stage, Status
-from tools.arrays import Array
 from tools.binding import BoundPlan
 from tools.devices.cuda_context import CudaContext
 from tools.devices.cuda_memory import CudaMemory, to_host
 from tools.devices.cuda_plan import PlanRunner
 from tools.devices.faults import fault, garbled, modified
-from tools.devices.port import Executed, Fault
-from tools.devices.simulated_memory import POISON, invalid_booleans
+from tools.devices.port import Executed, Fault, Given, Ran
+from tools.devices.simulated_memory import POISON
 from tools.nvrtc import KernelResources
 
 OTHER_POISON = 0xA5
 """Poison of the second sanitized run: whatever depends on unwritten memory differs from the first."""
+
+
+_SAME_WIDTH = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class CudaProgram:
@@ -43,11 +44,18 @@ class CudaProgram:
         self.resources = resources
         self._memory: CudaMemory | None = None
 
-    def execute(self, given: Mapping[str, Array], *, sanitize: bool) -> Executed | Fault:
+    def execute(self, given: Given, *, sanitize: bool) -> Executed | Fault:
         """One forward: buffers poisoned before, inputs and state checked unmodified after.
 
         Raises: DeviceLost.
         """
+        done = self.run(given, sanitize=sanitize)
+        if isinstance(done, Fault):
+            return done
+        return Executed({name: to_host(tensor) for name, tensor in done.results.items()}, done.warnings)
+
+    def run(self, given: Given, *, sanitize: bool) -> Ran | Fault:
+        """As `execute`, with the results left on the device: theirs until the next forward. Raises: DeviceLost."""
         stage = Stage.SANITIZE if sanitize else Stage.CORRECTNESS
         outcome = self.context.guarded(lambda: self._checked(given, sanitize), stage)
         if isinstance(outcome, Fault) and outcome.status is Status.OUT_OF_MEMORY:
@@ -55,10 +63,10 @@ class CudaProgram:
             torch.cuda.empty_cache()
         return outcome
 
-    def _checked(self, given: Mapping[str, Array], sanitize: bool) -> Executed | Fault:
+    def _checked(self, given: Given, sanitize: bool) -> Ran | Fault:
         if not sanitize:
             results = self._forward(given, POISON, sanitize=False)
-            return results if isinstance(results, Fault) else Executed(results)
+            return results if isinstance(results, Fault) else Ran(results)
         first = self._forward(given, POISON, sanitize=True)
         if isinstance(first, Fault):
             return first
@@ -66,11 +74,9 @@ class CudaProgram:
         if isinstance(second, Fault):
             return second
         differing = [name for name in first if not _same(first[name], second[name])]
-        return Executed(first, (_unsteady(differing),) if differing else ())
+        return Ran(first, (_unsteady(differing),) if differing else ())
 
-    def _forward(
-        self, given: Mapping[str, Array], poison: int, *, sanitize: bool
-    ) -> dict[str, Array] | Fault:
+    def _forward(self, given: Given, poison: int, *, sanitize: bool) -> dict[str, torch.Tensor] | Fault:
         uploads = {
             name: self.context.uploads.get(given[name], spec) for name, spec in self.plan.given.items()
         }
@@ -88,8 +94,8 @@ class CudaProgram:
         changed = memory.changed(uploads)
         if changed:
             return modified(changed)
-        results = {name: to_host(tensors[name]) for name in self.plan.results}
-        wrong = invalid_booleans(results, {name: self.plan.spec(name) for name in results})
+        results = {name: tensors[name] for name in self.plan.results}
+        wrong = [name for name, tensor in results.items() if _is_garbled(tensor)]
         return garbled(wrong) if wrong else results
 
     def _memory_for(self, sanitize: bool) -> CudaMemory:
@@ -109,5 +115,15 @@ def _unsteady(names: list[str]) -> Diagnostic:
     return Diagnostic(stage=Stage.SANITIZE, rule="nondeterministic", message=message, severe=False)
 
 
-def _same(mine: Array, theirs: Array) -> bool:
-    return np.array_equal(mine.reshape(-1).view(np.uint8), theirs.reshape(-1).view(np.uint8))
+def _same(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+    """Equal bit for bit; as integers, so that NaN equals itself."""
+    return torch.equal(_bits(mine), _bits(theirs))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(_SAME_WIDTH[tensor.element_size()])
+
+
+def _is_garbled(tensor: torch.Tensor) -> bool:
+    """True for a boolean with bytes other than 0 and 1: unwritten or wrongly typed."""
+    return tensor.dtype is torch.bool and bool((tensor.contiguous().view(torch.uint8) > 1).any())

@@ -17,14 +17,13 @@ import torch
 
 from memory.errors import WarpsmithError
 from memory.records import BaselineTime
-from tools.arrays import Array
 from tools.binding import BoundLibrary, BoundStep
 from tools.devices.cuda_memory import CudaMemory, extent_bytes, to_host
 from tools.devices.cuda_plan import Tensors
 from tools.devices.cuda_profile import profile_steps
 from tools.devices.cuda_program import CudaProgram
 from tools.devices.faults import modified
-from tools.devices.port import Contest, Fault, Measured, Raced
+from tools.devices.port import Contest, Fault, Given, Measured, Raced
 from tools.devices.simulated_memory import POISON
 from tools.eager_graph import operations
 from tools.timing import Samples, TimingBudget, interleave, median_interval, ratio_interval
@@ -75,12 +74,13 @@ class InputSet:
 class Course:
     """A loaded plan with its input sets."""
 
-    def __init__(self, program: CudaProgram, givens: Sequence[Mapping[str, Array]]) -> None:
+    def __init__(self, program: CudaProgram, givens: Sequence[Given]) -> None:
         """Lays out and prepares up to MAX_SETS sets, as memory allows. Raises what a forward raises."""
         self.program = program
         count = _sets_that_fit(program, len(givens))
         self.sets = [self._lay_out(given) for given in givens[:count]]
         self.last: list[Tensors] = [{} for _ in self.sets]
+        self._drawn = [_on_device(given) for given in givens[:count]]
         prepared = {name for step in program.plan.prepare for name in _made(step)}
         self._outputs = [
             name for name in program.plan.results if name in program.plan.buffers and name not in prepared
@@ -105,16 +105,18 @@ class Course:
             return
         self.sets[index].memory.poison(self._outputs, POISON)
 
-    def results(self) -> tuple[Mapping[str, Array], ...]:
-        """Copies of what the last call on each set left."""
-        names = self.program.plan.results
-        return tuple({name: to_host(tensors[name]) for name in names} for tensors in self.last)
+    def results(self) -> tuple[Given, ...]:
+        """Copies of what the last call on each set left; of sets given as tensors, the tensors."""
+        return tuple(
+            dict(made) if drawn else {name: to_host(tensor) for name, tensor in made.items()}
+            for made, drawn in zip(self.last, self._drawn, strict=True)
+        )
 
     def changed(self) -> list[str]:
         """Inputs and state that are no longer what they were."""
         return list(dict.fromkeys(name for s in self.sets for name in s.memory.changed(s.uploads)))
 
-    def _lay_out(self, given: Mapping[str, Array]) -> InputSet:
+    def _lay_out(self, given: Given) -> InputSet:
         context, plan = self.program.context, self.program.plan
         uploads = {name: context.uploads.get(given[name], spec) for name, spec in plan.given.items()}
         memory = CudaMemory(plan, self.program.runner.stored, context.device)
@@ -151,9 +153,7 @@ def race(program: CudaProgram, contest: Contest, timer: CudaTimer, budget: Timin
     return Raced(measured, baseline, ratio_interval(samples["eager"], samples["candidate"]), results)
 
 
-def time_alone(
-    program: CudaProgram, given: Mapping[str, Array], timer: CudaTimer, budget: TimingBudget
-) -> Measured:
+def time_alone(program: CudaProgram, given: Given, timer: CudaTimer, budget: TimingBudget) -> Measured:
     """Time the plan without a baseline. Raises what a forward raises."""
     course = Course(program, [given])
     with torch.no_grad():
@@ -184,6 +184,10 @@ def _sets_that_fit(program: CudaProgram, wanted: int) -> int:
     one = sum(extent_bytes(spec) for spec in specs)
     free, _ = torch.cuda.mem_get_info(program.context.device)
     return max(1, min(MAX_SETS, wanted, int(free * MEMORY_FRACTION) // max(one, 1)))
+
+
+def _on_device(given: Given) -> bool:
+    return any(isinstance(value, torch.Tensor) for value in given.values())
 
 
 def _made(step: BoundStep) -> set[str]:

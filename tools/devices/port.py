@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+import torch
+
 from memory.records import BaselineTime, Diagnostic, Graph, Status, StepProfile
 from tools.arrays import Array
 from tools.binding import BoundPlan
@@ -26,6 +28,14 @@ class Executed:
     """One forward's results, by name: `BoundPlan.results`. Arrays own their memory."""
 
     results: Mapping[str, Array]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The same with results that lie on the device: valid until the program's next forward."""
+
+    results: Mapping[str, torch.Tensor]
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -90,13 +100,17 @@ class Device(Protocol):
         ...
 
 
+Given = Mapping[str, Array] | Mapping[str, torch.Tensor]
+"""Values by name: arrays of the host, or tensors on the device itself."""
+
+
 @dataclass(frozen=True)
 class Contest:
     """What a plan is timed against and on: the module's graph as eager PyTorch runs it, over several input sets."""
 
     graph: Graph
-    givens: tuple[Mapping[str, Array], ...]
-    """Inputs and state by graph name, one mapping a set. Arrays must not change as long as they live."""
+    givens: tuple[Given, ...]
+    """Inputs and state by graph name, one mapping a set. Neither arrays nor tensors may change as long as they live."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +121,9 @@ class Raced:
     eager: BaselineTime
     speedup: Interval
     """Eager's median over the plan's, rounds taken as pairs."""
-    results: tuple[Mapping[str, Array], ...]
-    """What the last timed call on each input set left, by `BoundPlan.results`: to be judged again."""
+    results: tuple[Given, ...]
+    """What the last timed call on each input set left, by `BoundPlan.results`: to be judged again. Arrays where the
+    set was given as arrays, tensors where it was given as tensors."""
 
 
 CompileMode = Literal["default", "max-autotune-no-cudagraphs", "reduce-overhead"]
@@ -121,6 +136,29 @@ class Baselines:
 
     times: tuple[BaselineTime, ...]
     absent: Mapping[str, str]
+    out_of_memory: bool = False
+    """The problem does not fit the device."""
+    untrusted: str | None = None
+    """Why trials cannot be drawn on the device; None where they can, or where nobody asked."""
+
+
+@runtime_checkable
+class DrawingDevice(Protocol):
+    """A device that draws and judges trials itself, at shapes whose arrays no file should hold."""
+
+    @property
+    def place(self) -> torch.device:
+        """Where its tensors lie."""
+        ...
+
+    def run_tensors(
+        self, loaded: Loaded, given: Mapping[str, torch.Tensor], *, sanitize: bool
+    ) -> Ran | Fault:
+        """One checked forward of a plan that this device loaded, as `Loaded.execute` but on its own tensors.
+
+        Raises: DeviceLost.
+        """
+        ...
 
 
 @runtime_checkable

@@ -1,0 +1,152 @@
+"""Correctness: a plan's results against the oracle, over the case's trials. A failure is raised as data (case.Failure).
+
+Here: trials from the user's own module, as files, at the twin's shapes; then trials that the device draws itself, at
+the problem's own. Not here: the comparison (tools.correctness, tools.tensor_compare), timing (tools.racing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from memory.errors import BadInput
+from memory.records import Diagnostic, Graph, Program, Stage, Status
+from tools.arrays import Array
+from tools.binding import BindError, BoundPlan, bind
+from tools.case import Bench, Case, Failure, Progress
+from tools.correctness import Comparison, Subject, Tolerance, compare
+from tools.device_trials import DeviceTrials
+from tools.devices.port import DrawingDevice, Fault, Loaded
+from tools.trial import Trial, TrialData
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Results:
+    """A plan whose results are compared, with the graph that says which is which."""
+
+    plan: BoundPlan
+    graph: Graph
+    rule: Tolerance
+
+    def named(self, results: Mapping[str, _T]) -> dict[str, _T]:
+        """A plan's results by graph name: every output and updated buffer."""
+        pairs = list(zip(self.plan.outputs, self.graph.outputs, strict=True))
+        pairs += [(mine, self.graph.updates[name]) for name, mine in self.plan.updates.items()]
+        return {wanted: results[mine] for mine, wanted in pairs}
+
+
+@dataclass(frozen=True)
+class LoadedPlan(Results):
+    """The same with the compiled program."""
+
+    loaded: Loaded
+
+
+def twin_plan(program: Program, plan: BoundPlan, case: Case) -> BoundPlan:
+    """The program bound to the shapes that its trials have; `plan` has the problem's own. Raises: Failure."""
+    if case.twin is case.problem:
+        return plan
+    try:
+        return bind(program, case.twin)
+    except BindError as error:
+        message = f"at the reduced shapes that trials have: {error}"
+        complaint = Diagnostic(stage=Stage.SCHEMA, rule="expression", message=message)
+        raise Failure(Fault(Status.SCHEMA_ERROR, (complaint,))) from error
+
+
+def load_plan(plan: BoundPlan, graph: Graph, bench: Bench, progress: Progress) -> LoadedPlan:
+    """Compile and load. Raises: Failure; DeviceLost."""
+    with progress.entering(Stage.COMPILE):
+        loaded = bench.device.load(plan)
+        if isinstance(loaded, Fault):
+            raise Failure(loaded)
+        return LoadedPlan(plan, graph, bench.case.policy.tolerance, loaded)
+
+
+def verify(program: Program, plan: BoundPlan, bench: Bench, progress: Progress) -> None:
+    """Sanitize on the first trial, which judges its values too; then every other trial."""
+    case = bench.case
+    subject = load_plan(twin_plan(program, plan, case), case.twin.graph, bench, progress)
+    first, *others = case.trials
+    with progress.entering(Stage.SANITIZE):
+        run_trial(subject, first, bench.load(first), progress, sanitize=True)
+    with progress.entering(Stage.CORRECTNESS):
+        for trial in others:
+            run_trial(subject, trial, bench.load(trial), progress)
+    verify_drawn(plan, bench, progress)
+
+
+def verify_drawn(plan: BoundPlan, bench: Bench, progress: Progress) -> None:
+    """The trials that the device draws itself, at the problem's own shapes; the first one is sanitized."""
+    case, device = bench.case, bench.device
+    if not case.drawn:
+        return
+    if not isinstance(device, DrawingDevice):
+        raise BadInput(f"{device.name} cannot draw trials itself")
+    subject = load_plan(plan, case.problem.graph, bench, progress)
+    maker = DeviceTrials(case.problem.graph, device.place)
+    for index, trial in enumerate(case.drawn):
+        sanitize = index == 0
+        with progress.entering(Stage.SANITIZE if sanitize else Stage.CORRECTNESS):
+            given = maker.draw(trial, bench.load(trial.base))
+            # Half of them answered first, half afterwards: a program finds no answer that lies about in memory, and
+            # can change none.
+            answers = maker.answers(given) if index % 2 else None
+            ran = device.run_tensors(subject.loaded, given, sanitize=sanitize)
+            if isinstance(ran, Fault):
+                raise Failure(ran)
+            progress.warnings += ran.warnings
+            comparisons = maker.judge(
+                answers or maker.answers(given), subject.named(ran.results), trial.about, subject.rule
+            )
+            complaints = noted(comparisons, progress)
+        if complaints:
+            progress.stage = Stage.CORRECTNESS
+            raise Failure(Fault(Status.INCORRECT, tuple(complaints)))
+
+
+def noted(comparisons: Sequence[Comparison], progress: Progress) -> list[Diagnostic]:
+    """Keep the errors; returns the complaints."""
+    progress.errors += [comparison.record for comparison in comparisons]
+    return [c.complaint for c in comparisons if c.complaint is not None]
+
+
+def run_trial(
+    subject: LoadedPlan, trial: Trial, data: TrialData, progress: Progress, *, sanitize: bool = False
+) -> None:
+    """One trial of the user's module. Raises: Failure; DeviceLost."""
+    executed = subject.loaded.execute({**data.inputs, **data.state}, sanitize=sanitize)
+    if isinstance(executed, Fault):
+        raise Failure(executed)
+    progress.warnings += executed.warnings
+    complaints = judge(subject, trial, data, executed.results, progress)
+    if complaints:
+        progress.stage = Stage.CORRECTNESS
+        raise Failure(Fault(Status.INCORRECT, tuple(complaints)))
+
+
+def judge(
+    subject: Results, trial: Trial, data: TrialData, results: Mapping[str, Array], progress: Progress
+) -> list[Diagnostic]:
+    """Compare every output with the oracle; notes the errors and returns the complaints."""
+    values = subject.graph.values
+    return noted(
+        [
+            compare(
+                mine,
+                Subject(
+                    output=name,
+                    distribution=str(trial.distribution),
+                    dtype=values[name].dtype,
+                    oracle=data.expected[name],
+                    eager=data.eager[name],
+                ),
+                subject.rule,
+            )
+            for name, mine in subject.named(results).items()
+        ],
+        progress,
+    )
