@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from rich.console import RenderableType
 from rich.table import Table
 
+from graph.folders import prepare_home
 from graph.settings import Settings
-from memory.errors import WarpsmithError
+from memory.errors import BadInput, WarpsmithError
+from tools.clang_tidy import clang_tidy_version
 from tools.machine import cuda_usable, gpus_present, host_compiler, nvrtc_summary
 
 LOW_DISK_BYTES = 2 << 30
@@ -40,10 +40,11 @@ def examine(settings: Settings) -> list[Check]:
         _package("torch"),
         _attempt("g++", host_compiler, "the simulator cannot run kernels: apt-get install g++"),
         _attempt("NVRTC", nvrtc_summary, "nothing can be compiled: pip install nvidia-cuda-nvrtc"),
-        _home(settings.root),
+        _home(settings),
         _gpu(),
         _program("ncu", "hardware counters: install NVIDIA Nsight Compute"),
         _program("compute-sanitizer", "memory and race checks on a GPU: install the CUDA toolkit"),
+        clang_tidy_check(clang_tidy_version()),
         _model_key(),
     ]
 
@@ -67,19 +68,14 @@ def _attempt(name: str, look: Callable[[], str], lost: str) -> Check:
         return Check(name, True, False, f"{lost} ({error})")
 
 
-def _home(root: Path) -> Check:
+def _home(settings: Settings) -> Check:
     try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return Check(
-            "home", True, False, f"{root}: {error.strerror}; choose another with --home or WARPSMITH_HOME"
-        )
+        root = prepare_home(settings)
+    except BadInput as error:
+        return Check("home", True, False, str(error))
     free = shutil.disk_usage(root).free
-    writable = os.access(root, os.W_OK)
-    detail = f"{root}, {free / 1e9:.0f} GB free"
-    return Check(
-        "home", True, writable and free > LOW_DISK_BYTES, detail if writable else f"{root} is not writable"
-    )
+    lacking = "" if free > LOW_DISK_BYTES else f"; make room: {LOW_DISK_BYTES >> 30} GB are needed"
+    return Check("home", True, not lacking, f"{root}, {free / 1e9:.1f} GB free{lacking}")
 
 
 def _gpu() -> Check:
@@ -88,6 +84,15 @@ def _gpu() -> Check:
         lost = "" if cuda_usable() else "; torch cannot use it: install a CUDA build of torch"
         return Check("GPU", False, cuda_usable(), ", ".join(found) + lost)
     return Check("GPU", False, False, "none: times are modelled by the simulator, not measured")
+
+
+def clang_tidy_check(found: str | None) -> Check:
+    """`found` is the installed version."""
+    lost = (
+        "not found; without it unset variables, bad array indices and the like in kernels are found only as they run: "
+        "pip install 'warpsmith[analysis]'"
+    )
+    return Check("clang-tidy", False, found is not None, found or lost)
 
 
 def _program(name: str, lost: str) -> Check:

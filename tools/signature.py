@@ -54,6 +54,7 @@ _NOT_TYPE = re.compile(
 )
 _KERNEL_HEAD = re.compile(r"\b__global__\b[^;{}]{0,300}?\b(?P<name>(?!__)\w{1,100})\s{0,50}\(")
 _MAX_REREAD = 16
+_MAX_DIGITS = 20
 _MAX_BOUND_DEPTH = 20
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
 
@@ -236,7 +237,9 @@ def _integer(node: Node, level: int = 0) -> int | None:
         operator = text_of(node.child_by_field_name("operator"))
         return {"*": a * b, "+": a + b, "-": a - b}.get(operator)
     match = _NUMBER.match(text_of(node))
-    return int(match[1], 0 if match[1].lower().startswith("0x") else 10) if match else None
+    if match is None or len(match[1]) > _MAX_DIGITS:
+        return None
+    return int(match[1], 0 if match[1].lower().startswith("0x") else 10)
 
 
 def _has_c_linkage(node: Node) -> bool:

@@ -193,7 +193,7 @@ LIES: dict[str, tuple[Program, set[Status]]] = {
         ),
         {Status.OUT_OF_MEMORY},
     ),
-    "does_not_compile": (kernel("y[i] = undeclared;"), {Status.COMPILE_ERROR}),
+    "does_not_compile": (kernel("if (i < n) y[i] = undeclared;"), {Status.COMPILE_ERROR}),
     "takes_too_much_shared_memory": (
         kernel(f"__shared__ float s[80000]; s[threadIdx.x] = 0; if (i < n) y[i] = {VALUE} + s[threadIdx.x];"),
         {Status.COMPILE_ERROR},

@@ -167,6 +167,50 @@ WARNINGS: list[tuple[str, str, str]] = [
         "__shared__ float s[64]; if (n > 3) s[threadIdx.x] = 1.f; else y[1] = s[threadIdx.x + 1];",
     ),
     (
+        "missing-barrier",
+        "__shared__ float s[64]; int t = threadIdx.x; s[t] = x[t]; __syncthreads();"
+        "for (int d = 32; d > 0; d /= 2) { if (t < d) s[t] += s[t + d]; } y[t] = s[t];",
+        "__shared__ float s[64]; int t = threadIdx.x; s[t] = x[t]; __syncthreads();"
+        "for (int d = 32; d > 0; d /= 2) { if (t < d) s[t] += s[t + d]; __syncthreads(); } y[t] = s[t];",
+    ),
+    (
+        "missing-barrier",
+        "__shared__ float s[32][33]; int tx = threadIdx.x, ty = threadIdx.y; float a = 0.f;"
+        "for (int t = 0; t < n; ++t) { s[ty][tx] = x[t + tx]; __syncthreads();"
+        "for (int i = 0; i < 32; ++i) a += s[ty][i]; } y[tx] = a;",
+        "__shared__ float s[32][33]; int tx = threadIdx.x, ty = threadIdx.y; float a = 0.f;"
+        "for (int t = 0; t < n; ++t) { s[ty][tx] = x[t + tx]; __syncthreads();"
+        "for (int i = 0; i < 32; ++i) a += s[ty][i]; __syncthreads(); } y[tx] = a;",
+    ),
+    (
+        "missing-barrier",
+        "__shared__ float s[2][128]; int t = threadIdx.x; int b = 0; float a = 0.f; s[0][t] = x[t]; __syncthreads();"
+        "for (int k = 0; k < n; ++k) { s[b][t] = x[k]; a += s[b][127 - t]; b ^= 1; __syncthreads(); } y[t] = a;",
+        "__shared__ float s[2][128]; int t = threadIdx.x; int b = 0; float a = 0.f; s[0][t] = x[t]; __syncthreads();"
+        "for (int k = 0; k < n; ++k) { s[b ^ 1][t] = x[k]; a += s[b][127 - t]; __syncthreads(); b ^= 1; } y[t] = a;",
+    ),
+    (
+        "missing-barrier",
+        "__shared__ float t; for (int k = 0; k < n; ++k) {"
+        " if (threadIdx.x == 0) t = x[k]; __syncthreads(); y[threadIdx.x] += t; }",
+        "__shared__ float t; for (int k = 0; k < n; ++k) {"
+        " __syncthreads(); if (threadIdx.x == 0) t = x[k]; __syncthreads(); y[threadIdx.x] += t; }",
+    ),
+    (
+        "missing-barrier",
+        "__shared__ float p[32]; int w = threadIdx.x / 32, l = threadIdx.x % 32; p[w] = x[0]; __syncthreads();"
+        "float v = p[l]; if (threadIdx.x == 0) p[0] = v; __syncthreads(); y[threadIdx.x] = p[0];",
+        "__shared__ float p[32]; int w = threadIdx.x / 32, l = threadIdx.x % 32; p[w] = x[0]; __syncthreads();"
+        "if (w == 0) { float v = p[l]; v += __shfl_xor_sync(~0u, v, 1); if (l == 0) p[0] = v; } __syncthreads();"
+        "y[threadIdx.x] = p[0];",
+    ),
+    (
+        "missing-barrier",
+        "__shared__ float s[256]; int t = threadIdx.x; s[t * 4] = x[t]; y[t] = s[t * 2 + 1];",
+        "__shared__ float s[256]; int t = threadIdx.x; for (int k = 0; k < 4; ++k) s[t * 4 + k] = x[k];"
+        "y[t] = s[t * 4] + s[t * 4 + 3];",
+    ),
+    (
         "unguarded-tail",
         "int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = x[i];",
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; y[i] = x[i];",

@@ -43,6 +43,11 @@ def test_every_kernel_is_found_and_nothing_else() -> None:
     assert [name for name, s in found.items() if not s.defined] == ["fourth"]
 
 
+def test_launch_bounds_of_thousands_of_digits_are_not_read() -> None:
+    source = f'extern "C" __global__ void __launch_bounds__({"9" * 5000}) k(float* y) {{ y[0] = 1.0f; }}'
+    assert kernel_signatures(source)["k"].launch_bounds is None
+
+
 def test_launch_bounds_are_read_through_macros_and_products() -> None:
     found = kernel_signatures(SOURCE)
     assert found["first"].launch_bounds == (256, 2)

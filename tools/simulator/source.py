@@ -143,4 +143,5 @@ def _rewrite_unroll(match: re.Match[str], defines: Mapping[str, str]) -> str:
     if not count:
         return f"{match[1]}#pragma GCC unroll 16"
     # GCC rejects counts that depend on a template; unrolling is only a hint, so such a pragma is dropped.
-    return f"{match[1]}#pragma GCC unroll {min(int(count), 128)}" if count.isdigit() else ""
+    # A count of thousands of digits is one that Python itself refuses to read.
+    return f"{match[1]}#pragma GCC unroll {min(int(count[:9]), 128)}" if count.isdecimal() else ""

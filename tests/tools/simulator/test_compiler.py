@@ -125,6 +125,11 @@ def test_a_missing_compiler_says_what_to_install(tmp_path: Path) -> None:
         HostCompiler(tmp_path, cxx="no-such-compiler").compile(GOOD, {}, ["k"], instrumented=False)
 
 
+def test_an_unroll_count_of_thousands_of_digits_is_cut_down() -> None:
+    text = prepare(f"#pragma unroll {'9' * 5000}\nfor (;;) {{}}\n", {}, ["k"])
+    assert "#pragma GCC unroll 128" in text
+
+
 def test_rewrites_keep_line_numbers() -> None:
     source = (
         "#include <cuda_fp16.h>\n/* a\n b */\n#pragma unroll 4\nfor (;;) {}\nextern __shared__ float s[];\n"
