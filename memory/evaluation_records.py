@@ -165,6 +165,37 @@ class StepProfile(Record):
     load_sectors_per_request: float | None = None
     """Ideal: 4 for 4-byte, 16 for 16-byte accesses per lane."""
     bank_conflicts: float | None = None
+    counted: bool = False
+    """True where hardware counters gave bytes, FLOPs and limiter; else they are modelled, or estimated from shapes."""
+    achieved_occupancy: float | None = None
+    """Counted, 0 to 1."""
+    dram_gbps: float | None = None
+    """Counted bytes over the profiler's own time of the kernel, from cold caches; 10^9 bytes a second."""
+    dram_fraction: float | None = None
+    """DRAM bytes over time, of the bandwidth that a copy reaches, 0 to 1."""
+    compute_fraction: float | None = None
+    """The busiest of FP32, FP64 and tensor-core arithmetic, of its rate, 0 to 1."""
+    tensor_fraction: float | None = None
+    """Share of time in which tensor cores worked."""
+    l1_hit_rate: float | None = None
+    l2_hit_rate: float | None = None
+    store_sectors_per_request: float | None = None
+    stall: str | None = None
+    """What warps wait for most, in Nsight Compute's word, such as `long_scoreboard`."""
+    stall_share: float | None = None
+    """Share of the warps' resident time that it takes, 0 to 1."""
+    instruction_mix: dict[str, float] = {}
+    """Share of each kind among the operations of threads: fp32, fp64, fp16, integer, memory, control and others."""
+    roofline_fraction: float | None = None
+    """The larger of dram_fraction and compute_fraction; of a plan's only kernel also its floor over its time."""
+
+    ROOFLINE_TARGET: ClassVar[float] = 0.8
+    """Of the roofline: what a winner's kernels should reach."""
+
+    @property
+    def meets_target(self) -> bool | None:
+        """Whether the kernel reaches the target; None where its share of the roofline is not known."""
+        return None if self.roofline_fraction is None else self.roofline_fraction >= self.ROOFLINE_TARGET
 
 
 class Profile(Record):
@@ -178,6 +209,16 @@ class Profile(Record):
     """Floor over time, 0 to 1."""
     authored_share: float
     """Share of device time in the Program's own kernels, 0 to 1."""
+    counters_absent: str | None = None
+    """Why there are no hardware counters in it; None where there are, or where nobody asked for them."""
+
+    @property
+    def meets_target(self) -> bool | None:
+        """Whether every kernel of the Program reaches the roofline's target; None where one's share is not known."""
+        verdicts = [step.meets_target for step in self.steps if step.authored]
+        if not verdicts or None in verdicts:
+            return None
+        return all(verdicts)
 
 
 class Evaluation(Record):
