@@ -30,6 +30,8 @@ class Move(StrEnum):
     """A parent at another point of its tunables."""
     CROSS = "cross"
     """Two parents of one source, their tunables mixed."""
+    REPLAY = "replay"
+    """A parent whose launches cost more than its kernels, replayed as a CUDA graph."""
 
 
 class Proposal(Record):

@@ -12,6 +12,7 @@ from agents.schemas import Briefing, Member
 from graph.context import RunContext
 from graph.development import develop, write
 from graph.evolution import gained, survivors, too_many_failures
+from graph.examination import examine
 from graph.progress import (
     BaselineReady,
     CandidateJudged,
@@ -79,7 +80,7 @@ def propose(state: ProposeJob, runtime: Run) -> Command[str]:
     """One branch: have the coder write the program, then send it to be judged."""
     candidate_id = write(state["proposal"], runtime.context)
     onward = EvaluateJob(proposal=state["proposal"], candidate_id=candidate_id)
-    return Command(goto=Send(NodeName.EVALUATE, onward))
+    return Command(goto=Send(NodeName.EVALUATE.value, onward))
 
 
 def evaluate(state: EvaluateJob, runtime: Run) -> Update:
@@ -150,6 +151,11 @@ def verify(state: RunState, runtime: Run) -> Update:
     refuted = list(state.refuted)
     while (best := improving(state.population, refuted, context)) is not None:
         candidate_id = best.candidate.id
+        if context.settings.on_gpu:
+            fault = examine(best, context, lambda doing: runtime.stream_writer(StageStarted(doing)))
+            if fault is not None:
+                refuted.append(candidate_id)
+                continue
         outcome = soak(best, context, partial(_tell_soak, runtime, candidate_id, total))
         if outcome.failure is None:
             text = f"passed {outcome.trials} further random trials"

@@ -71,6 +71,8 @@ class Settings(BaseSettings):
     verify_elements: int = Field(default=1 << 20, ge=1024)
     """Trials that the user's module makes run at reduced shapes of at most this many elements. A GPU then draws trials
     at the problem's own shapes itself; a simulator runs one of those at the end."""
+    examine: Literal["all", "simulator", "none"] = "all"
+    """Closer looks at a winner on `cuda`: by compute-sanitizer, Nsight Compute and the simulator, the last alone, none."""
     archive_url: str | None = None
     """A Chroma server for the archive; None keeps it under `home`."""
     review: bool = False

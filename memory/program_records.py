@@ -95,6 +95,8 @@ class Program(Record):
     outputs: tuple[Identifier, ...]
     updates: dict[Identifier, Identifier] = {}
     """Module buffers written back after the steps: state value -> buffer that holds the new content."""
+    replay: bool = False
+    """The steps are captured once as a CUDA graph and replayed at every call; inputs are copied in, results out."""
 
     @property
     def entries(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, model_validator
 from typing_extensions import TypeAliasType
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised whenever a record's meaning changes; part of every content hash."""
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]*$"

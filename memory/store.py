@@ -4,7 +4,7 @@ Here: writing. Reading is inherited from `memory.store_reader`; the file, its ta
 `memory.store_schema`.
 Invariants: every put is committed when it returns and safe to repeat, by threads and by processes; programs and
 problems are filed by content hash and kept once; a program has one evaluation per problem, policy and device, and
-the first one stands; nothing is ever deleted.
+the first one stands, except that its profile may be refined; nothing is ever deleted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import TracebackType
 
 from memory.errors import StoreError
 from memory.events import AgentEvent, Review
-from memory.records import Candidate, Evaluation, Problem, Program, Run, RunStatus
+from memory.records import Candidate, Evaluation, Problem, Profile, Program, Run, RunStatus
 from memory.store_reader import StoreReader
 from memory.store_schema import Database
 
@@ -137,6 +137,32 @@ class Store(StoreReader):
                 body=evaluation.model_dump_json(),
             )
             return self.find_evaluation(**key) or evaluation
+
+    def refine_profile(self, evaluation: Evaluation, profile: Profile) -> Evaluation:
+        """Give a kept verdict a profile that knows more; everything else of it stays. Returns the new one.
+
+        Raises: StoreError where the verdict is not the one that is kept.
+        """
+        key = (
+            evaluation.program_hash,
+            evaluation.problem_hash,
+            evaluation.policy_hash,
+            evaluation.device,
+        )
+        with self._database.writing():
+            kept = self.find_evaluation(
+                program_hash=key[0], problem_hash=key[1], policy_hash=key[2], device=key[3]
+            )
+            if kept != evaluation:
+                raise StoreError(f"the verdict on program {key[0][:12]} is not the one in the store")
+            refined = evaluation.model_copy(update={"profile": profile})
+            self._database.execute(
+                "UPDATE evaluations SET body = ?"
+                " WHERE program_hash = ? AND problem_hash = ? AND policy_hash = ? AND device = ?",
+                refined.model_dump_json(),
+                *key,
+            )
+        return refined
 
     def put_event(self, event: AgentEvent) -> bool:
         """Keep an agent's event; its run must be kept. False where one of this id is kept: that one stands."""

@@ -93,6 +93,8 @@ class BoundPlan:
     steps: tuple[BoundStep, ...]
     outputs: tuple[str, ...]
     updates: Mapping[str, str]
+    replay: bool = False
+    """Timed and exported as a CUDA graph."""
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -137,6 +139,7 @@ def bind(program: Program, problem: Problem) -> BoundPlan:
         steps=tuple(_bind_step(s, scope, f"steps[{i}]") for i, s in enumerate(program.steps)),
         outputs=program.outputs,
         updates=program.updates,
+        replay=program.replay,
     )
 
 

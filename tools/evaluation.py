@@ -7,6 +7,8 @@ computes can mark itself correct or report its own time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memory.records import (
     Diagnostic,
     Evaluation,
@@ -20,7 +22,7 @@ from memory.records import (
 from tools.binding import BoundPlan
 from tools.case import Bench, Case, Failure, Load, Progress
 from tools.devices.port import Device, DeviceLost, Fault
-from tools.lint import lint
+from tools.lint import lint_plan
 from tools.profiling import summarise
 from tools.program import validate
 from tools.racing import measure
@@ -62,17 +64,43 @@ def check_trials(program: Program, case: Case, device: Device, load: Load = Tria
 
     Raises: EvaluationLost where the device cannot be used any more after it.
     """
-    progress = Progress()
-    try:
-        plan = _admit(program, case.problem, device, progress)
-        bench = Bench(case, device, load)
+
+    def trials(plan: BoundPlan, bench: Bench, progress: Progress) -> None:
         if case.trials:
             subject = load_plan(twin_plan(program, plan, case), case.twin.graph, bench, progress)
             with progress.entering(Stage.CORRECTNESS):
                 # Read past `load`: a soak's trials are used once.
                 for trial in case.trials:
-                    run_trial(subject, trial, trial.load(), progress)
+                    run_trial(subject, trial, trial.load(), device, progress)
         verify_drawn(plan, bench, progress)
+
+    return _partly(trials, program, Bench(case, device, load))
+
+
+def sanitize(program: Program, case: Case, device: Device, load: Load = Trial.load) -> Evaluation | None:
+    """One sanitized run on the first trial, whatever its values; None where nothing was found.
+
+    Raises: EvaluationLost where the device cannot be used any more after it.
+    """
+
+    def run(plan: BoundPlan, bench: Bench, progress: Progress) -> None:
+        subject = load_plan(twin_plan(program, plan, case), case.twin.graph, bench, progress)
+        data = load(case.trials[0])
+        with progress.entering(Stage.SANITIZE):
+            executed = subject.loaded.execute({**data.inputs, **data.state}, sanitize=True)
+        if isinstance(executed, Fault):
+            raise Failure(executed)
+
+    return _partly(run, program, Bench(case, device, load))
+
+
+def _partly(
+    stages: Callable[[BoundPlan, Bench, Progress], None], program: Program, bench: Bench
+) -> Evaluation | None:
+    """The verdict where an admitted program fails in these stages; None where it does not."""
+    case, device, progress = bench.case, bench.device, Progress()
+    try:
+        stages(_admit(program, case.problem, device, progress), bench, progress)
     except Failure as failure:
         return _evaluation(program, case, device, progress, failure.fault)
     except DeviceLost as lost:
@@ -94,7 +122,7 @@ def _admit(program: Program, problem: Problem, device: Device, progress: Progres
                 line=finding.line,
                 severe=finding.severity == "severe",
             )
-            for finding in lint(program.source, plan.entries, tuple(sorted(plan.defines.items())))
+            for finding in lint_plan(plan)
         ]
         if any(d.severe for d in diagnostics):
             raise Failure(Fault(Status.LINT_ERROR, tuple(diagnostics)))
@@ -121,7 +149,7 @@ def _time(plan: BoundPlan, bench: Bench, progress: Progress) -> tuple[Timing, Pr
         baselines=baselines,
         rounds=measured.rounds,
     )
-    return timing, summarise(measured, floor)
+    return timing, summarise(measured, floor, device.gpu)
 
 
 def _evaluation(

@@ -14,7 +14,7 @@ import warnings as _warpsmith_warnings
 
 import torch as _warpsmith_torch
 
-from tools.export_steps import _WarpsmithBound, _WarpsmithPlan, _WarpsmithUnusable
+from tools.export_steps import _WarpsmithBound, _WarpsmithPlan, _WarpsmithUnusable, _WarpsmithValues
 
 
 class _WarpsmithLauncher:
@@ -23,6 +23,7 @@ class _WarpsmithLauncher:
     def __init__(self) -> None:
         self._bound: dict[object, _WarpsmithBound | str] = {}
         self._lock = _warpsmith_threading.RLock()
+        self.replaying = _warpsmith_threading.RLock()
 
     def why_not(self, device: _warpsmith_torch.device, plan: _WarpsmithPlan) -> str | None:
         """Why the plan may not run on the device; None where it may."""
@@ -45,6 +46,14 @@ class _WarpsmithLauncher:
         device: _warpsmith_torch.device,  # noqa: ARG002
     ) -> _warpsmith_typing.ContextManager[object] | None:
         """What makes the device current; None where it is."""
+        return None
+
+    def capture(
+        self,
+        device: _warpsmith_torch.device,  # noqa: ARG002
+        forward: _warpsmith_typing.Callable[[], _WarpsmithValues],  # noqa: ARG002
+    ) -> _warpsmith_typing.Any:
+        """(replay, what it writes): forward, run once and captured; None where there are no graphs."""
         return None
 
     def record(self) -> _warpsmith_typing.Any:
@@ -156,6 +165,22 @@ class _WarpsmithCudaLauncher(_WarpsmithLauncher):
         if _warpsmith_torch.cuda.current_device() == device.index:
             return None
         return _warpsmith_torch.cuda.device(device)
+
+    def capture(
+        self,
+        device: _warpsmith_torch.device,
+        forward: _warpsmith_typing.Callable[[], _WarpsmithValues],
+    ) -> _warpsmith_typing.Any:
+        here = _warpsmith_torch.cuda.current_stream(device)
+        side = _warpsmith_torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        side.wait_stream(here)
+        with _warpsmith_torch.cuda.stream(side):
+            forward()  # libraries make handles and workspaces at their first call, which a capture may not
+        here.wait_stream(side)
+        graph = _warpsmith_torch.cuda.CUDAGraph()
+        with _warpsmith_torch.cuda.graph(graph):
+            made = forward()
+        return graph.replay, made
 
     def record(self) -> _warpsmith_typing.Any:
         event: _warpsmith_typing.Any = _warpsmith_torch.cuda.Event()  # type: ignore[no-untyped-call]

@@ -41,6 +41,7 @@ def plan_json(plan: BoundPlan, problem: Problem, arch: str, constants: Mapping[s
         "capability": [int(match[1]), int(match[2])],
         "training": problem.training,
         "atomics": "atomic" in plan.source,
+        "replay": plan.replay,
         "structure": problem.output_structure,
         "inputs": [{"name": n, **_spec(graph.values[n])} for n in graph.inputs],
         "arguments": _arguments(problem),

@@ -42,6 +42,60 @@ class _WarpsmithPrepared:
         )
 
 
+class _WarpsmithCaptured:
+    """A plan's steps as a CUDA graph, with the tensors that it reads its inputs from and writes its results to."""
+
+    def __init__(
+        self,
+        inputs: _WarpsmithValues,
+        replay: _warpsmith_typing.Callable[[], object],
+        made: _WarpsmithValues,
+    ) -> None:
+        self.key: object = None
+        self.inputs = inputs
+        self.replay = replay
+        self.made = made
+        self.last: tuple[object, object] | None = None
+
+    def run(
+        self, launcher: _WarpsmithLauncher, bound: _WarpsmithBound, given: _WarpsmithValues
+    ) -> _WarpsmithValues:
+        """One replay on the current stream; the results are overwritten by the next."""
+        key, _ = launcher.stream(bound.device)
+        if self.last is not None and self.last[0] != key:
+            launcher.wait(self.last[1], list(self.inputs.values()))
+        for name, tensor in self.inputs.items():
+            tensor.copy_(given[name])
+        self.replay()
+        self.last = (key, launcher.record())
+        return self.made
+
+
+def _warpsmith_capture(
+    plan: _WarpsmithPlan,
+    launcher: _WarpsmithLauncher,
+    bound: _WarpsmithBound,
+    tensors: tuple[_WarpsmithValues, _WarpsmithValues],
+) -> "_WarpsmithCaptured | None":
+    """Capture the steps; `tensors`: everything at hand, and what stays in its place. None where there are no graphs."""
+    values, fixed = tensors
+    inputs: _WarpsmithValues = {}
+    for spec in plan.inputs:
+        inputs[spec.name] = _warpsmith_torch.empty_strided(
+            spec.shape, spec.strides, dtype=spec.dtype, device=bound.device
+        ).copy_(values[spec.name])
+
+    def forward() -> _WarpsmithValues:
+        made = {**inputs, **fixed}
+        _, stream = launcher.stream(bound.device)
+        for step in plan.steps:
+            step.run(made, bound, stream)
+        return made
+
+    found = launcher.capture(bound.device, forward)
+    return None if found is None else _WarpsmithCaptured(inputs, *found)
+
+
 def _warpsmith_stamp(tensor: _warpsmith_torch.Tensor) -> tuple[int, int] | None:
     """Changes whenever the content may have; None for an inference tensor, whose changes torch does not count."""
     return None if tensor.is_inference() else (tensor.data_ptr(), tensor._version)
@@ -91,11 +145,12 @@ class _WarpsmithSession:
         self.prepared: _WarpsmithPrepared | None = None
         self.arguments: _WarpsmithArguments | None = None
         self.owners: list[_warpsmith_typing.Any] | None = None
+        self.graph: _WarpsmithCaptured | None = None
         self.moved: dict[str, _warpsmith_typing.Any] = {}
 
     def __getstate__(self) -> dict[str, object]:
         # Copies and pickles of the module prepare their own weights.
-        return {**vars(self), "prepared": None, "arguments": None, "owners": None, "moved": {}}
+        return {**vars(self), "prepared": None, "arguments": None, "owners": None, "graph": None, "moved": {}}
 
     def run(
         self,
@@ -256,13 +311,50 @@ class _WarpsmithSession:
             prepared = self._prepared(plan, launcher, bound, tensors)
             values.update(prepared.values)
             storages = prepared.storages
+        if plan.replay and not launcher.capturing():
+            with launcher.replaying:
+                captured = self._captured(plan, launcher, bound, tensors)
+                if captured is not None:
+                    return self._finished(plan, captured.run(launcher, bound, values), state, None)
         for step in plan.steps:
             step.run(values, bound, stream)
+        return self._finished(plan, values, state, storages)
+
+    def _captured(
+        self,
+        plan: _WarpsmithPlan,
+        launcher: _WarpsmithLauncher,
+        bound: _WarpsmithBound,
+        tensors: tuple[_WarpsmithValues, _WarpsmithValues],
+    ) -> "_WarpsmithCaptured | None":
+        """The steps as a CUDA graph over the weights where they lie now; None where they must be run one by one."""
+        values, state = tensors
+        names = [spec.name for _, _, spec in plan.state]
+        if any(values[name].data_ptr() != state[name].data_ptr() for name in names):
+            return None  # a weight in another layout is copied at every call, to another place
+        fixed = {name: values[name] for name in (*names, *plan.kept)}
+        key = (bound.device, tuple(value.data_ptr() for value in fixed.values()))
+        if self.graph is None or self.graph.key != key:
+            self.graph = None  # its memory goes back before the next one takes its own
+            self.graph = _warpsmith_capture(plan, launcher, bound, (values, fixed))
+            if self.graph is not None:
+                self.graph.key = key
+        return self.graph
+
+    def _finished(
+        self,
+        plan: _WarpsmithPlan,
+        values: _WarpsmithValues,
+        state: _WarpsmithValues,
+        storages: "set[int] | None",
+    ) -> object:
+        """What forward returns; buffers of the module get their new content. Without `storages` all is copied."""
         results = []
         for name, copy in plan.outputs:
             value = values[name]
             # The caller may write to what it gets, which must be neither its own input nor our prepared weights.
-            results.append(value.clone() if copy or value.untyped_storage().data_ptr() in storages else value)
+            copied = copy or storages is None or value.untyped_storage().data_ptr() in storages
+            results.append(value.clone() if copied else value)
         for name, source in plan.updates.items():
             state[name].copy_(values[source])
         if plan.structure == "tensor":

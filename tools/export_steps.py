@@ -191,6 +191,7 @@ class _WarpsmithPlan:
         self.capability = tuple(data["capability"])
         self.training: bool = data["training"]
         self.atomics: bool = data["atomics"]
+        self.replay: bool = data["replay"]
         self.buffers: _WarpsmithJson = data["buffers"]
         self.inputs = [_WarpsmithTensor(item) for item in data["inputs"]]
         self.arguments: list[_WarpsmithJson] | None = data["arguments"]

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Protocol
 
-from memory.errors import ToolMissing, WarpsmithError, WorkerLost
+from memory.errors import BadInput, OutOfDeviceMemory, ToolMissing, WarpsmithError, WorkerLost
 from memory.records import Diagnostic, Evaluation, Stage, Status
 from tools.devices.port import Baselines
 from tools.precompile import Precompiler
@@ -135,6 +135,8 @@ class LocalPool:
         """Answer one job on the next free worker. Raises what the worker raised."""
         if self._precompiler is not None:
             self._precompiler.compile(job.program, job.case.problem)
+            if job.case.twin is not job.case.problem:
+                self._precompiler.compile(job.program, job.case.twin)
         answer = self._answer(job)
         if isinstance(answer, WorkerFailure):
             raise _as_error(answer, f"evaluating program {job.program.content_hash()[:12]}")
@@ -228,6 +230,7 @@ def _ended(job: EvaluationJob, how: _Ended, spec: WorkerSpec) -> Evaluation:
 
 
 def _as_error(failure: WorkerFailure, doing: str) -> WarpsmithError:
-    if failure.kind == ToolMissing.__name__:
-        return ToolMissing(failure.message)
+    for kind in (ToolMissing, BadInput, OutOfDeviceMemory):
+        if failure.kind == kind.__name__:
+            return kind(failure.message)
     return WarpsmithError(f"{doing} failed by our own fault: {failure.message}")

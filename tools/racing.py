@@ -13,7 +13,6 @@ import torch
 
 from memory.errors import BadInput
 from memory.records import BaselineTime, Diagnostic, Stage, Status
-from tools.arrays import Array
 from tools.binding import BoundPlan
 from tools.case import Bench, Case, Failure, Load, Progress
 from tools.device_trials import DeviceTrials
@@ -68,7 +67,7 @@ def _complaints(
     subject = Results(plan, case.problem.graph, case.policy.tolerance)
     if not case.drawn:
         trial = case.trials[index]
-        return judge(subject, trial, bench.load(trial), cast("Mapping[str, Array]", made[1]), progress)
+        return noted(judge(subject, trial, bench.load(trial), made[1], bench.device), progress)
     given, results = (cast("Mapping[str, torch.Tensor]", side) for side in made)
     maker = DeviceTrials(case.problem.graph, next(iter(results.values())).device)
     found = maker.judge(maker.answers(given), subject.named(results), case.drawn[index].about, subject.rule)

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
+
+import torch
 
 from memory.errors import BadInput
-from memory.records import Diagnostic, Graph, Program, Stage, Status
+from memory.records import Diagnostic, DType, Graph, Program, Stage, Status
 from tools.arrays import Array
 from tools.binding import BindError, BoundPlan, bind
 from tools.case import Bench, Case, Failure, Progress
 from tools.correctness import Comparison, Subject, Tolerance, compare
 from tools.device_trials import DeviceTrials
-from tools.devices.port import DrawingDevice, Fault, Loaded
+from tools.devices.port import Device, DrawingDevice, Executed, Fault, Given, Loaded, Ran
+from tools.tensor_compare import TensorSubject, compare_tensors
 from tools.trial import Trial, TrialData
 
 _T = TypeVar("_T")
@@ -72,10 +75,10 @@ def verify(program: Program, plan: BoundPlan, bench: Bench, progress: Progress) 
     subject = load_plan(twin_plan(program, plan, case), case.twin.graph, bench, progress)
     first, *others = case.trials
     with progress.entering(Stage.SANITIZE):
-        run_trial(subject, first, bench.load(first), progress, sanitize=True)
+        run_trial(subject, first, bench.load(first), bench.device, progress, sanitize=True)
     with progress.entering(Stage.CORRECTNESS):
         for trial in others:
-            run_trial(subject, trial, bench.load(trial), progress)
+            run_trial(subject, trial, bench.load(trial), bench.device, progress)
     verify_drawn(plan, bench, progress)
 
 
@@ -115,38 +118,44 @@ def noted(comparisons: Sequence[Comparison], progress: Progress) -> list[Diagnos
 
 
 def run_trial(
-    subject: LoadedPlan, trial: Trial, data: TrialData, progress: Progress, *, sanitize: bool = False
+    subject: LoadedPlan,
+    trial: Trial,
+    data: TrialData,
+    device: Device,
+    progress: Progress,
+    *,
+    sanitize: bool = False,
 ) -> None:
     """One trial of the user's module. Raises: Failure; DeviceLost."""
-    executed = subject.loaded.execute({**data.inputs, **data.state}, sanitize=sanitize)
-    if isinstance(executed, Fault):
-        raise Failure(executed)
-    progress.warnings += executed.warnings
-    complaints = judge(subject, trial, data, executed.results, progress)
+    given = {**data.inputs, **data.state}
+    ran: Executed | Ran | Fault
+    if isinstance(device, DrawingDevice):
+        ran = device.run_tensors(subject.loaded, given, sanitize=sanitize)
+    else:
+        ran = subject.loaded.execute(given, sanitize=sanitize)
+    if isinstance(ran, Fault):
+        raise Failure(ran)
+    progress.warnings += ran.warnings
+    complaints = noted(judge(subject, trial, data, ran.results, device), progress)
     if complaints:
         progress.stage = Stage.CORRECTNESS
         raise Failure(Fault(Status.INCORRECT, tuple(complaints)))
 
 
 def judge(
-    subject: Results, trial: Trial, data: TrialData, results: Mapping[str, Array], progress: Progress
-) -> list[Diagnostic]:
-    """Compare every output with the oracle; notes the errors and returns the complaints."""
-    values = subject.graph.values
-    return noted(
-        [
-            compare(
-                mine,
-                Subject(
-                    output=name,
-                    distribution=str(trial.distribution),
-                    dtype=values[name].dtype,
-                    oracle=data.expected[name],
-                    eager=data.eager[name],
-                ),
-                subject.rule,
-            )
-            for name, mine in subject.named(results).items()
-        ],
-        progress,
-    )
+    subject: Results, trial: Trial, data: TrialData, results: Given, device: Device
+) -> list[Comparison]:
+    """Compare every output with the oracle, where the results lie."""
+    about = trial.distribution.value
+    compared: list[Comparison] = []
+    for name, mine in subject.named(cast("Mapping[str, Array | torch.Tensor]", results)).items():
+        dtype = subject.graph.values[name].dtype
+        expected, eager = data.expected[name], data.eager[name]
+        if isinstance(mine, torch.Tensor):
+            assert isinstance(device, DrawingDevice), "only those leave tensors"
+            oracle = device.upload(expected, DType.F64 if dtype.is_floating else dtype)
+            answers = TensorSubject(name, about, oracle, device.upload(eager, dtype), dtype)
+            compared.append(compare_tensors(mine, answers, subject.rule))
+        else:
+            compared.append(compare(mine, Subject(name, about, dtype, expected, eager), subject.rule))
+    return compared

@@ -23,7 +23,7 @@ from tools.baselines import measured_baselines
 from tools.case import Case
 from tools.devices.build import DeviceSpec, open_device
 from tools.devices.port import Baselines, CompileMode, Device, DeviceLost
-from tools.evaluation import EvaluationLost, check_trials, evaluate
+from tools.evaluation import EvaluationLost, check_trials, evaluate, sanitize
 from tools.trial_cache import TrialCache
 
 
@@ -33,7 +33,7 @@ class EvaluationJob:
 
     program: Program
     case: Case
-    kind: Literal["evaluate", "soak"] = "evaluate"
+    kind: Literal["evaluate", "soak", "sanitize"] = "evaluate"
 
     @property
     def deadline_s(self) -> float:
@@ -80,7 +80,7 @@ class LastAnswer:
 
 
 Answer = Evaluation | LastAnswer | Baselines | WorkerFailure | None
-"""None answers a soak that passed."""
+"""None answers a soak or a sanitizing that passed."""
 
 
 def serve(connection: Connection, spec: WorkerSpec) -> None:
@@ -103,7 +103,7 @@ def _answer_jobs(connection: Connection, device: Device) -> None:
     while True:
         try:
             job = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return
         if job is None:
             return
@@ -120,6 +120,8 @@ def _answer(job: Job, device: Device, trials: TrialCache) -> Answer:
             return measured_baselines(job.case, device, trials.load, job.modes)
         if job.kind == "soak":
             return check_trials(job.program, job.case, device, trials.load)
+        if job.kind == "sanitize":
+            return sanitize(job.program, job.case, device, trials.load)
         return evaluate(job.program, job.case, device, trials.load)
     except EvaluationLost as lost:
         return LastAnswer(lost.evaluation)

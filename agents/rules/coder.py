@@ -22,6 +22,10 @@ class RulesCoder:
         if proposal.move is Move.RECALL:
             return _recalled(task)
         first = task.parents[0]
+        if proposal.move is Move.REPLAY:
+            origin = Origin(kind="tuner", agent="rules", detail=proposal.move.value)
+            techniques = (*first.candidate.techniques, "cuda graph")
+            return Draft(first.program.model_copy(update={"replay": True}), origin, proposal.idea, techniques)
         origin = Origin(
             kind="tuner", agent="rules", detail=f"{proposal.move.value} {tuner.describe(proposal.values)}"
         )

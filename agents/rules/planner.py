@@ -12,6 +12,7 @@ from memory.records import Program
 from memory.signature import problem_operations
 from tools.program import validate
 from tools.recipes.blueprints import Blueprint, blueprints, build
+from tools.roofline import demand, eager_times
 
 ATTEMPTS_PER_SLOT = 20
 """Draws before a slot is left empty because everything nearby was tried."""
@@ -50,9 +51,10 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
         if fits(neighbour, briefing):
             yield _recall(neighbour, briefing), neighbour.innovation.program
     ways = blueprints(briefing.problem, briefing.twin)
-    programs = [(way, build(briefing.problem, way, briefing.twin)) for way in ways]
-    # A layout may need more shared memory than this GPU has.
-    programs = [(w, p) for w, p in programs if not validate(p, briefing.problem, briefing.gpu)[1]]
+    built = [(way, build(briefing.problem, way, briefing.twin)) for way in ways]
+    # A layout may need more shared memory than this GPU has. Where nothing is valid the library plan is proposed all
+    # the same: its verdict says what cannot be expressed.
+    programs = [(w, p) for w, p in built if _is_valid(p, briefing)] or built[-1:]
     for way, program in programs:
         yield _seed(way, briefing, {}), program
     # Slots left over go to other points of the same blueprints, the most promising one first.
@@ -72,8 +74,13 @@ def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
     """
     if neighbour.innovation.operations != problem_operations(briefing.problem):
         return False
+    return _is_valid(neighbour.innovation.program, briefing)
+
+
+def _is_valid(program: Program, briefing: Briefing) -> bool:
+    """True where nothing is wrong with the program, neither at the problem's shapes nor at its twin's."""
     problems = [p for p in (briefing.problem, briefing.twin) if p is not None]
-    return not any(validate(neighbour.innovation.program, problem, briefing.gpu)[1] for problem in problems)
+    return not any(validate(program, problem, briefing.gpu)[1] for problem in problems)
 
 
 def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:
@@ -90,18 +97,41 @@ def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:
 
 def _seed(way: Blueprint, briefing: Briefing, values: dict[str, int]) -> Proposal:
     at = f" (at {tuner.describe(values)})" if values else ""
+    eager = demand(eager_times(briefing.problem.graph, briefing.gpu))
+    saved = (
+        f"; eager is host-bound: its operations take {eager.host_us:,.0f} µs to issue and {eager.device_us:,.0f} µs to "
+        "run (modelled)"
+    )
     return Proposal(
         id="",
         generation=briefing.generation,
         move=Move.SEED,
-        idea=f"{way.idea.rstrip('.')}{at}",
-        bottleneck="memory",
+        idea=f"{way.idea.rstrip('.')}{at}{saved if eager.host_bound else ''}",
+        bottleneck="launch" if eager.host_bound else "memory",
         blueprint=way.name,
         values=values,
     )
 
 
+def _replays(briefing: Briefing) -> Iterator[_Planned]:
+    """Survivors that wait for their launches, as CUDA graphs."""
+    for member in briefing.population:
+        profile = member.evaluation.profile
+        if profile is None or profile.bottleneck != "launch" or member.program.replay:
+            continue
+        proposal = Proposal(
+            id="",
+            generation=briefing.generation,
+            move=Move.REPLAY,
+            idea=f"Replay the {len(member.program.steps)} steps of {member.candidate.id} as one CUDA graph",
+            bottleneck="launch",
+            parents=(member.candidate.id,),
+        )
+        yield proposal, member.program.model_copy(update={"replay": True})
+
+
 def _variations(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
+    yield from _replays(briefing)
     parents = [m for m in briefing.population if m.passed and m.program.tunables]
     misses = 0
     while parents and misses < ATTEMPTS_PER_SLOT * briefing.slots:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -121,6 +122,27 @@ def test_later_generations_vary_survivors_without_repeating_a_program(seed: int,
     assert not set(hashes) & asked.tried
     if gentle:
         assert all(p.move is Move.TUNE and len(p.values) == 1 for p in proposals)
+
+
+def test_a_survivor_that_waits_for_its_launches_is_replayed_once() -> None:
+    waiting = member("p0", 20.0)
+    profile = waiting.evaluation.profile
+    assert profile is not None
+    launch = profile.model_copy(update={"bottleneck": "launch"})
+    waiting = replace(waiting, evaluation=waiting.evaluation.model_copy(update={"profile": launch}))
+    first, *others = RulesPlanner().plan(briefing(1, population=(waiting,)), Random(0))
+    assert first.move is Move.REPLAY and all(p.move is not Move.REPLAY for p in others)
+    draft = RulesCoder().write(task(first, (waiting,)))
+    assert draft.program == waiting.program.model_copy(update={"replay": True})
+    assert "cuda graph" in draft.techniques
+    done = replace(waiting, program=draft.program)
+    assert all(
+        p.move is not Move.REPLAY for p in RulesPlanner().plan(briefing(1, population=(done,)), Random(0))
+    )
+    busy = member("p1", 20.0)
+    assert all(
+        p.move is not Move.REPLAY for p in RulesPlanner().plan(briefing(1, population=(busy,)), Random(0))
+    )
 
 
 def test_the_same_seed_gives_the_same_proposals() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from memory.records import Buffer, DType, LibraryStep, Status
+from memory.records import Buffer, DType, LibraryStep, Program, Status
 from tests.cases import scaled_relu_case
 from tests.problems import KERNEL, scaled_relu_problem, scaled_relu_program, scaled_relu_step
 from tests.tools.conformance import *  # noqa: F403 - the suite is the import
@@ -119,11 +120,18 @@ def raced(device: Device, source: str) -> Raced:
     return outcome
 
 
+def left(outcome: Raced, index: int) -> NDArray[np.float32]:
+    """What the last timed call on a set left."""
+    tensor = outcome.results[index]["y"]
+    assert isinstance(tensor, torch.Tensor)
+    return np.asarray(tensor.cpu().numpy(), dtype=np.float32)
+
+
 def test_a_race_judges_both_on_the_same_sets(device: Device) -> None:
     outcome = raced(device, KERNEL)
     assert len(outcome.results) == 2
-    assert np.array_equal(outcome.results[0]["y"], expected())
-    assert not np.array_equal(outcome.results[1]["y"], expected())
+    assert np.array_equal(left(outcome, 0), expected())
+    assert not np.array_equal(left(outcome, 1), expected())
     assert outcome.eager.low_us <= outcome.eager.median_us <= outcome.eager.high_us
 
 
@@ -131,15 +139,15 @@ def test_what_the_last_timed_calls_left_shows_a_kernel_that_turned_wrong(device:
     source = "__device__ int calls;\n" + KERNEL.replace(
         "y[i] =", "if (i == 0) atomicAdd(&calls, 1);\n    y[i] = (calls > 9) ? 1.0f :"
     )
-    assert not np.array_equal(raced(device, source).results[0]["y"], expected())
+    assert not np.array_equal(left(raced(device, source), 0), expected())
 
 
 def test_a_kernel_that_stops_writing_leaves_poison(device: Device) -> None:
     source = "__device__ int calls;\n" + KERNEL.replace(
         "y[i] =", "if (i == 0) atomicAdd(&calls, 1);\n    if (calls < 9) y[i] ="
     )
-    left = raced(device, source).results[0]["y"]
-    assert isinstance(left, np.ndarray) and np.isnan(left.astype(np.float64)).any()
+    found = raced(device, source)
+    assert any(np.isnan(left(found, index)).any() for index in range(2))
 
 
 def test_library_calls_alone_are_never_an_improvement(device: Device, tmp_path: Path, note: Note) -> None:
@@ -169,3 +177,54 @@ def test_a_fused_kernel_beats_two_eager_operations(device: Device, tmp_path: Pat
     note(f"{evaluation.timing}\n{evaluation.profile.explanation}")
     assert evaluation.timing.improved
     assert evaluation.profile.authored_share == 1.0
+
+
+CHAIN_STEPS = 40
+CHAIN_BUFFERS = tuple(
+    Buffer(name=f"t{i}", shape=("ROWS", "COLS"), dtype=DType.F32) for i in range(CHAIN_STEPS)
+)
+
+
+def chain(source: str = KERNEL, **changes: object) -> Program:
+    """scaled_relu after many copies: bound by its launches."""
+    copies = tuple(
+        LibraryStep(op="aten.clone.default", args=(f"t{i - 1}" if i else "x",), outputs=(f"t{i}",))
+        for i in range(CHAIN_STEPS)
+    )
+    last = scaled_relu_step(args=(f"t{CHAIN_STEPS - 1}", "weight", "y"))
+    y = Buffer(name="y", shape=("ROWS", "COLS"), dtype=DType.F32)
+    return scaled_relu_program(source, buffers=(*CHAIN_BUFFERS, y), steps=(*copies, last), **changes)
+
+
+def test_a_replayed_plan_is_right_and_takes_less_of_the_hosts_time(
+    device: Device, tmp_path: Path, note: Note
+) -> None:
+    case = scaled_relu_case(tmp_path)
+    stepwise, replayed = (evaluate(chain(replay=replay), case, device) for replay in (False, True))
+    assert stepwise.timing is not None and replayed.timing is not None, replayed.diagnostics
+    note(
+        f"{CHAIN_STEPS + 1} steps: {stepwise.timing.median_us:.1f} µs one by one, "
+        f"{replayed.timing.median_us:.1f} µs replayed, copies included"
+    )
+    assert replayed.timing.median_us < 0.7 * stepwise.timing.median_us
+
+
+def test_a_replayed_plan_that_stops_writing_is_caught(device: Device, tmp_path: Path) -> None:
+    source = KERNEL.replace("if (i < ROWS * COLS)", "if (i < ROWS * COLS && i % 7)")
+    evaluation = evaluate(scaled_relu_program(source, replay=True), scaled_relu_case(tmp_path), device)
+    assert evaluation.status in (Status.INCORRECT, Status.SANITIZER_ERROR)
+
+
+def test_a_step_that_cannot_be_captured_fails_alone(device: Device, tmp_path: Path) -> None:
+    steps = (
+        LibraryStep(op="aten.nonzero_static.default", args=("x",), kwargs={"size": 4}, outputs=("n",)),
+        scaled_relu_step(),
+    )
+    buffers = (
+        Buffer(name="n", shape=("4", "2"), dtype=DType.I64),
+        Buffer(name="y", shape=("ROWS", "COLS"), dtype=DType.F32),
+    )
+    evaluate(
+        scaled_relu_program(buffers=buffers, steps=steps, replay=True), scaled_relu_case(tmp_path), device
+    )
+    assert np.array_equal(results(device, scaled_relu_program())["y"], expected())

@@ -91,6 +91,32 @@ def test_a_library_step_prepared_weights_atomics_and_an_update(pieces: tuple[Any
     assert int(new.count) == int(old.count) == 3
 
 
+def test_a_replayed_export_follows_inputs_weights_and_streams(
+    mixed: Problem, arch: str, tmp_path: Path
+) -> None:
+    program = mixed_program().model_copy(update={"replay": True})
+    old, new = pair(exported(mixed, program, tmp_path, arch=arch), 32)
+    kept: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for call in range(4):
+        x = torch.randn(6, 32, device="cuda")
+        with torch.no_grad():
+            kept.append((new(x)[0], old(x)[0]))
+        assert new.warpsmith_fallback_reason is None
+        if call == 1:
+            for module in (old, new):
+                with torch.no_grad():
+                    module.linear.bias.mul_(2.0)
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        agree(new, old, torch.randn(6, 32, device="cuda"))
+    torch.cuda.current_stream().wait_stream(side)
+    agree(new, old, torch.randn(6, 32, device="cuda"))
+    for mine, theirs in kept:
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-4)
+    assert int(new.count) == int(old.count) == 6
+
+
 NORM = """
 import torch
 class Model(torch.nn.Module):

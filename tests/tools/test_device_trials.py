@@ -17,12 +17,12 @@ from memory.records import DType, Graph, Node, SpecialArgument, Status, TensorSp
 from tests.cases import scaled_relu_case
 from tests.problems import KERNEL, scaled_relu_problem, scaled_relu_program
 from tests.tools.test_racing import ScriptedRacer
-from tools.arrays import Array, array_from, laid_out
+from tools.arrays import Array, array_from, laid_out, tensor_from
 from tools.baselines import measured_baselines
 from tools.case import Case
 from tools.correctness import Tolerance
 from tools.device_trials import DeviceTrial, DeviceTrials, draw_on_device
-from tools.devices.port import Baselines, CompileMode, Contest, Device, Fault, Loaded, Ran
+from tools.devices.port import Baselines, CompileMode, Contest, Device, Fault, Given, Loaded, Ran
 from tools.evaluation import check_trials, evaluate
 from tools.inputs import Distribution, draw_floats
 from tools.trial import Manifest, Trial, write_array, write_manifest
@@ -35,10 +35,14 @@ class DrawingRacer(ScriptedRacer):
 
     place = CPU
 
-    def run_tensors(
-        self, loaded: Loaded, given: Mapping[str, torch.Tensor], *, sanitize: bool
-    ) -> Ran | Fault:
-        arrays = {name: array_from(tensor.contiguous()) for name, tensor in given.items()}
+    def upload(self, array: Array, dtype: DType) -> torch.Tensor:
+        return tensor_from(np.array(array), dtype)
+
+    def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
+        arrays = {
+            name: array_from(value.contiguous()) if isinstance(value, torch.Tensor) else value
+            for name, value in given.items()
+        }
         executed = loaded.execute(arrays, sanitize=sanitize)
         if isinstance(executed, Fault):
             return executed

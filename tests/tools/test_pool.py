@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import ToolMissing
+from memory.errors import BadInput, ToolMissing
 from memory.records import Status
 from tests.cases import scaled_relu_case
-from tests.problems import scaled_relu_program
+from tests.problems import KERNEL, scaled_relu_program
 from tools.case import Case
+from tools.device_trials import DeviceTrial
 from tools.devices.build import DeviceSpec
+from tools.inputs import Distribution
 from tools.policy import Policy
 from tools.pool import LocalPool
-from tools.worker import EvaluationJob, WorkerSpec
+from tools.worker import BaselineJob, EvaluationJob, WorkerSpec
 
 ENDLESS = """
 extern "C" __global__ void scaled_relu(const float* x, const float* weight, float* y) {
@@ -54,6 +56,22 @@ def test_a_right_program_passes_in_a_worker(pool: LocalPool, case: Case) -> None
     evaluation = pool.evaluate(EvaluationJob(scaled_relu_program(), case))
     assert evaluation is not None
     assert evaluation.status is Status.PASSED, evaluation.diagnostics
+
+
+def test_sanitizing_finds_accesses_and_leaves_values_alone(pool: LocalPool, case: Case) -> None:
+    wrong = scaled_relu_program(KERNEL.replace("y[i] =", "y[i] = 1.0f +"))
+    assert pool.evaluate(EvaluationJob(wrong, case, kind="sanitize")) is None
+    stray = scaled_relu_program(KERNEL.replace("i < ROWS * COLS", "i < ROWS * COLS + 3"))
+    found = pool.evaluate(EvaluationJob(stray, case, kind="sanitize"))
+    assert found is not None and found.status is Status.SANITIZER_ERROR
+
+
+def test_bad_input_found_in_a_worker_is_bad_input_outside(pool: LocalPool, case: Case) -> None:
+    with pytest.raises(BadInput, match="models times"):
+        pool.measure_baselines(BaselineJob(case))
+    drawn = replace(case, drawn=(DeviceTrial(1, Distribution.NORMAL, case.trials[0]),))
+    with pytest.raises(BadInput, match="cannot draw trials"):
+        pool.evaluate(EvaluationJob(scaled_relu_program(), drawn))
 
 
 def test_a_soak_that_passes_has_no_verdict_and_one_that_fails_has(pool: LocalPool, case: Case) -> None:

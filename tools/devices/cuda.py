@@ -6,14 +6,13 @@ Here: the Device port over a GPU. Not here: what a forward checks (cuda_program)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
 import torch
 
-from memory.records import Stage, Status
-from tools.arrays import Array, numpy_dtype
+from memory.records import DType, Stage, Status, TensorSpec
+from tools.arrays import Array, numpy_dtype, torch_dtype
 from tools.binding import BoundKernel, BoundPlan
 from tools.devices.compiling import compile_plan
 from tools.devices.cuda_baselines import time_baselines
@@ -22,7 +21,7 @@ from tools.devices.cuda_driver import LoadedKernel, load_kernels
 from tools.devices.cuda_plan import PlanRunner
 from tools.devices.cuda_program import CudaProgram
 from tools.devices.cuda_race import CudaTimer, race, time_alone
-from tools.devices.port import Baselines, CompileMode, Contest, Fault, Loaded, Measured, Raced, Ran
+from tools.devices.port import Baselines, CompileMode, Contest, Fault, Given, Loaded, Measured, Raced, Ran
 from tools.gpus import GpuSpec
 from tools.nvrtc import Compiled, NvrtcCompiler
 from tools.timing import TimingBudget
@@ -48,6 +47,8 @@ class CudaDevice:
         self._nvrtc = nvrtc
         self._budget = budget or TimingBudget()
         self._timer: CudaTimer | None = None
+        self._last: CudaProgram | None = None
+        """What was loaded last: a program is verified, then raced."""
 
     @property
     def name(self) -> str:
@@ -73,6 +74,9 @@ class CudaDevice:
 
     def load(self, plan: BoundPlan) -> CudaProgram | Fault:
         """Compile and load. Raises: ToolMissing without NVRTC; DeviceLost."""
+        if self._last is not None and self._last.plan is plan:
+            return self._last
+        self._last = None
         compiled = compile_plan(self._nvrtc, plan, self.gpu)
         if isinstance(compiled, Fault):
             return compiled
@@ -80,17 +84,22 @@ class CudaDevice:
         if isinstance(kernels, Fault):
             return kernels
         runner = PlanRunner(plan, kernels, self.context.launcher, self.context.device)
-        return CudaProgram(self.context, plan, runner, compiled.resources if compiled else {})
+        self._last = CudaProgram(self.context, plan, runner, compiled.resources if compiled else {})
+        return self._last
 
     @property
     def place(self) -> torch.device:
         """The GPU, as torch names it."""
         return self.context.device
 
-    def run_tensors(
-        self, loaded: Loaded, given: Mapping[str, torch.Tensor], *, sanitize: bool
-    ) -> Ran | Fault:
-        """One checked forward on this GPU's own tensors; results are valid until the next. Raises: DeviceLost."""
+    def upload(self, array: Array, dtype: DType) -> torch.Tensor:
+        """A host array as a dense tensor of this GPU, kept for the next candidate."""
+        spec = TensorSpec.dense(array.shape, dtype)
+        raw = self.context.uploads.get(array, spec)
+        return raw[: spec.bytes].view(torch_dtype(dtype)).view(array.shape)
+
+    def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
+        """One checked forward, its results left on the GPU: valid until the next. Raises: DeviceLost."""
         if not isinstance(loaded, CudaProgram):
             raise TypeError(f"a {type(loaded).__name__} was not loaded by this device")
         return loaded.run(given, sanitize=sanitize)

@@ -1,12 +1,13 @@
 """A plan's steps on the GPU: kernels launched on torch's current stream, library calls made in between.
 
 Here: what one forward does. Not here: memory and its checks (tools.devices.cuda_memory), compiling, timing.
-Invariant: nothing waits for the device; a failure that surfaces later is the caller's to look for.
+Invariant: nothing waits for the device; a failure that surfaces later is the caller's to look for, and gradients are
+his to switch off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from tools.binding import BoundKernel, BoundLibrary, BoundPlan, BoundScalar, BoundStep
 from tools.devices.aliasing import must_own
 from tools.devices.cuda_driver import Launcher, LoadedKernel, scalar
-from tools.devices.library import call
+from tools.devices.library import LibraryCall
 
 Tensors = dict[str, torch.Tensor]
 
@@ -32,9 +33,10 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class _Library:
-    """One library call; `own`: its results may not share memory with its arguments."""
+    """One library call; `own`: its results may not share memory with its arguments, `reads`."""
 
-    step: BoundLibrary
+    call: LibraryCall
+    reads: tuple[str, ...]
     own: bool
 
 
@@ -46,17 +48,16 @@ class PlanRunner:
     ) -> None:
         self._plan = plan
         self._launcher = launcher
-        self._device = device
         everything: tuple[BoundStep, ...] = (*plan.prepare, *plan.steps)
         ready = [
-            _Library(step, own)
+            _Library(LibraryCall(step, device, plan), tuple(step.reads), own)
             if isinstance(step, BoundLibrary)
             else _ready(step, kernels[step.entry], launcher)
             for step, own in zip(everything, must_own(plan), strict=True)
         ]
         self._prepare, self._steps = ready[: len(plan.prepare)], ready[len(plan.prepare) :]
         self._launched = {a for s in everything if isinstance(s, BoundKernel) for a in s.args}
-        prepared = {name for step in plan.prepare for name in _touched(step)}
+        prepared = {name for step in plan.prepare for name in touched(step)}
         self._zeroed = [n for n, b in plan.buffers.items() if b.zero and n not in prepared]
 
     @property
@@ -104,19 +105,19 @@ class PlanRunner:
                 arguments[position] = tensors[name].data_ptr()
             self._launcher.launch(stream, step.config, step.kernel, arguments)
             return
-        for name, result in call(step.step, tensors.__getitem__, self._device, self._plan).items():
+        for name, result in step.call.run(tensors.__getitem__).items():
             if copy and name in tensors:
                 tensors[name].copy_(result)
             else:
                 tensors[name] = (
-                    result.clone() if step.own and _is_view(result, step.step, tensors) else result
+                    result.clone() if step.own and _is_view(result, step.reads, tensors) else result
                 )
 
 
-def _is_view(result: torch.Tensor, step: BoundLibrary, tensors: Tensors) -> bool:
+def _is_view(result: torch.Tensor, reads: Sequence[str], tensors: Tensors) -> bool:
     """True where the result lies in an argument's memory."""
     place = result.untyped_storage().data_ptr()
-    return any(tensors[name].untyped_storage().data_ptr() == place for name in step.reads)
+    return any(tensors[name].untyped_storage().data_ptr() == place for name in reads)
 
 
 def _ready(step: BoundKernel, kernel: LoadedKernel, launcher: Launcher) -> _Kernel:
@@ -125,7 +126,8 @@ def _ready(step: BoundKernel, kernel: LoadedKernel, launcher: Launcher) -> _Kern
     return _Kernel(kernel, launcher.config(step.grid, step.block, step.shared_bytes), template, pointers)
 
 
-def _touched(step: BoundStep) -> set[str]:
+def touched(step: BoundStep) -> set[str]:
+    """Tensors that a step may write: a library call's results, everything a kernel is given."""
     if isinstance(step, BoundLibrary):
         return {name for name in step.outputs if name is not None}
     return {a for a in step.args if isinstance(a, str)}

@@ -27,7 +27,7 @@ MAX_STEPS = 512
 """Longer plans are profiled over their first steps only."""
 _HOST_STEP_US = 25.0
 """Host time of a step with its events, generously: the device is kept busy that long first."""
-_FLUSH_US = 50.0
+_FLUSH_US = 150.0
 _MAX_FLUSHES = 40
 _BUSY = 0.5
 """Share of a rate from which on a step is called limited by it."""

@@ -15,7 +15,8 @@ from memory.records import Diagnostic, Stage, Status
 from tools.binding import BoundPlan
 from tools.devices.cuda_context import CudaContext
 from tools.devices.cuda_memory import CudaMemory, to_host
-from tools.devices.cuda_plan import PlanRunner
+from tools.devices.cuda_plan import PlanRunner, touched
+from tools.devices.cuda_replay import Replayed
 from tools.devices.faults import fault, garbled, modified
 from tools.devices.port import Executed, Fault, Given, Ran
 from tools.devices.simulated_memory import POISON
@@ -23,6 +24,8 @@ from tools.nvrtc import KernelResources
 
 OTHER_POISON = 0xA5
 """Poison of the second sanitized run: whatever depends on unwritten memory differs from the first."""
+POISONS = (POISON, OTHER_POISON, 0)
+"""What memory holds before one trial after another, so that no program is right because of what it finds there."""
 
 
 _SAME_WIDTH = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -43,6 +46,7 @@ class CudaProgram:
         self.runner = runner
         self.resources = resources
         self._memory: CudaMemory | None = None
+        self._runs = 0
 
     def execute(self, given: Given, *, sanitize: bool) -> Executed | Fault:
         """One forward: buffers poisoned before, inputs and state checked unmodified after.
@@ -57,7 +61,8 @@ class CudaProgram:
     def run(self, given: Given, *, sanitize: bool) -> Ran | Fault:
         """As `execute`, with the results left on the device: theirs until the next forward. Raises: DeviceLost."""
         stage = Stage.SANITIZE if sanitize else Stage.CORRECTNESS
-        outcome = self.context.guarded(lambda: self._checked(given, sanitize), stage)
+        with torch.no_grad():
+            outcome = self.context.guarded(lambda: self._checked(given, sanitize), stage)
         if isinstance(outcome, Fault) and outcome.status is Status.OUT_OF_MEMORY:
             self._memory = None
             torch.cuda.empty_cache()
@@ -65,7 +70,8 @@ class CudaProgram:
 
     def _checked(self, given: Given, sanitize: bool) -> Ran | Fault:
         if not sanitize:
-            results = self._forward(given, POISON, sanitize=False)
+            self._runs += 1
+            results = self._forward(given, POISONS[self._runs % len(POISONS)], sanitize=False)
             return results if isinstance(results, Fault) else Ran(results)
         first = self._forward(given, POISON, sanitize=True)
         if isinstance(first, Fault):
@@ -73,7 +79,7 @@ class CudaProgram:
         second = self._forward(given, OTHER_POISON, sanitize=True)
         if isinstance(second, Fault):
             return second
-        differing = [name for name in first if not _same(first[name], second[name])]
+        differing = [name for name in first if not same_bits(first[name], second[name])]
         return Ran(first, (_unsteady(differing),) if differing else ())
 
     def _forward(self, given: Given, poison: int, *, sanitize: bool) -> dict[str, torch.Tensor] | Fault:
@@ -84,7 +90,14 @@ class CudaProgram:
         memory.fill(uploads, poison)
         tensors = memory.tensors()
         self.runner.prepare(tensors, copy=sanitize)
-        self.runner.forward(tensors, copy=sanitize)
+        prepared = {name: tensors[name].clone() for name in self.prepared}
+        if self.plan.replay and not sanitize:
+            replayed = Replayed(self.runner, tensors, self.plan.results)
+            # Capturing ran the steps once: only what the replay writes may count.
+            memory.poison(self.written, poison)
+            tensors = {**tensors, **replayed.run()}
+        else:
+            self.runner.forward(tensors, copy=sanitize)
         # Before anything else touches the device: an error of the program must show here.
         torch.cuda.synchronize(self.context.index)
         breached = memory.breached(poison) if sanitize else []
@@ -92,11 +105,23 @@ class CudaProgram:
             message = f"the program wrote outside its tensors: {'; '.join(breached)}"
             return fault(Status.SANITIZER_ERROR, Stage.SANITIZE, "guard_zone", message)
         changed = memory.changed(uploads)
+        changed += [name for name, before in prepared.items() if not same_bits(before, tensors[name])]
         if changed:
             return modified(changed)
         results = {name: tensors[name] for name in self.plan.results}
         wrong = [name for name, tensor in results.items() if _is_garbled(tensor)]
         return garbled(wrong) if wrong else results
+
+    @property
+    def prepared(self) -> list[str]:
+        """Buffers that the prepare steps make: no call may change them."""
+        return [n for n in self.plan.buffers if any(n in touched(step) for step in self.plan.prepare)]
+
+    @property
+    def written(self) -> list[str]:
+        """Buffers that the steps of every call write: nothing that they held before may matter."""
+        prepared = set(self.prepared)
+        return [n for n, b in self.plan.buffers.items() if n not in prepared and not b.zero]
 
     def _memory_for(self, sanitize: bool) -> CudaMemory:
         """Sanitized runs give every buffer zones; others take library results as they come, as timed runs do."""
@@ -115,7 +140,7 @@ def _unsteady(names: list[str]) -> Diagnostic:
     return Diagnostic(stage=Stage.SANITIZE, rule="nondeterministic", message=message, severe=False)
 
 
-def _same(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
+def same_bits(mine: torch.Tensor, theirs: torch.Tensor) -> bool:
     """Equal bit for bit; as integers, so that NaN equals itself."""
     return torch.equal(_bits(mine), _bits(theirs))
 

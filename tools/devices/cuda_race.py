@@ -2,14 +2,15 @@
 
 Here: events, the cache flush, input sets in memory of their own, and what is checked once the clock has stopped.
 Not here: the loop and the statistics (tools.timing), where a plan's time goes (cuda_profile).
-Host work overlaps with the flush before it, for eager and candidate alike: short programs show their device time, long
-ones of short kernels the host's.
+Host work overlaps with the flushes before it, for eager and candidate alike: short programs show their device time,
+long ones of short kernels the host's.
 Covers: results memoised by pointer or content (sets rotate, and outputs are poisoned before every timed call), right
 at first and wrong later (what the last timed calls left is returned to be judged), inputs changed while timed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +18,11 @@ import torch
 
 from memory.errors import WarpsmithError
 from memory.records import BaselineTime
-from tools.binding import BoundLibrary, BoundStep
-from tools.devices.cuda_memory import CudaMemory, extent_bytes, to_host
+from tools.devices.cuda_memory import CudaMemory, extent_bytes, storage_of
 from tools.devices.cuda_plan import Tensors
 from tools.devices.cuda_profile import profile_steps
-from tools.devices.cuda_program import CudaProgram
+from tools.devices.cuda_program import POISONS, CudaProgram, same_bits
+from tools.devices.cuda_replay import Replayed
 from tools.devices.faults import modified
 from tools.devices.port import Contest, Fault, Given, Measured, Raced
 from tools.devices.simulated_memory import POISON
@@ -36,17 +37,27 @@ _FLUSH_FACTOR = 4
 _MIN_FLUSH_BYTES = 256 << 20
 
 
+LEAD_US = 150.0
+"""Device time that the host has to issue a run in before its clock starts. Long enough that the host's jitter does not
+show in short programs; a program that takes the host longer to issue is bound by it, here as in use."""
+
+
 class CudaTimer:
-    """Event times, with the L2 cache full of something else before every run."""
+    """Event times, with the L2 cache full of something else before every run, and the host ahead of the device."""
 
     def __init__(self, device: torch.device, l2_bytes: int) -> None:
         size = max(_FLUSH_FACTOR * l2_bytes, _MIN_FLUSH_BYTES) + (1 << 20)
         self._junk = torch.empty(size, dtype=torch.int8, device=device)
         self._device = device
+        self._fills = 1
+        readings = [self.start(self.cool) for _ in range(5)]
+        self.settle()
+        self._fills = max(1, math.ceil(LEAD_US / max(min(read() for read in readings), 1.0)))
 
     def cool(self) -> None:
-        """Write more than the cache holds."""
-        self._junk.fill_(1)
+        """Write more than the cache holds, for as long as the host's lead lasts."""
+        for _ in range(self._fills):
+            self._junk.fill_(1)
 
     def start(self, work: Callable[[], object]) -> Callable[[], float]:
         """Run work between two events; the returned function reads their distance in µs after `settle`."""
@@ -71,6 +82,24 @@ class InputSet:
     uploads: Mapping[str, torch.Tensor]
 
 
+class _ReplayedSet:
+    """A set on which the plan is replayed as an export does it: inputs copied in, results copied out."""
+
+    def __init__(self, program: CudaProgram, given: InputSet) -> None:
+        plan, device = program.plan, program.context.device
+        self._sources = {
+            name: storage_of(plan.given[name], given.uploads[name], device) for name in plan.inputs
+        }
+        self._base = given.base
+        self._replayed = Replayed(program.runner, given.base, plan.results)
+
+    def run(self) -> Tensors:
+        """One call of the user's."""
+        for name, source in self._sources.items():
+            self._base[name].copy_(source)
+        return {name: result.clone() for name, result in self._replayed.run().items()}
+
+
 class Course:
     """A loaded plan with its input sets."""
 
@@ -80,15 +109,17 @@ class Course:
         count = _sets_that_fit(program, len(givens))
         self.sets = [self._lay_out(given) for given in givens[:count]]
         self.last: list[Tensors] = [{} for _ in self.sets]
-        self._drawn = [_on_device(given) for given in givens[:count]]
-        prepared = {name for step in program.plan.prepare for name in _made(step)}
-        self._outputs = [
-            name for name in program.plan.results if name in program.plan.buffers and name not in prepared
-        ]
+        self._written = program.written
+        self._prepared = [{n: s.base[n].clone() for n in program.prepared} for s in self.sets]
+        self._turn = 0
+        self._replays = [_ReplayedSet(program, s) for s in self.sets] if program.plan.replay else []
 
     def run(self, index: int) -> None:
         """One forward on a set, without waiting for it."""
         self.last[index] = {}
+        if self._replays:
+            self.last[index] = self._replays[index].run()
+            return
         # A mapping of its own: a library result of the last call may be a view of an input, and no kernel may find
         # it under its name.
         tensors = dict(self.sets[index].base)
@@ -100,21 +131,26 @@ class Course:
         return [self.sets[index].base[name] for name in names]
 
     def before_run(self, name: str, index: int) -> None:
-        """Poison the candidate's outputs before its own runs: only what is written from now on can be right."""
+        """Poison what the candidate writes before its own runs: only what it computes from now on can be right."""
         if name != CANDIDATE:
             return
-        self.sets[index].memory.poison(self._outputs, POISON)
+        self._turn += 1
+        self.sets[index].memory.poison(self._written, POISONS[self._turn % len(POISONS)])
 
     def results(self) -> tuple[Given, ...]:
-        """Copies of what the last call on each set left; of sets given as tensors, the tensors."""
-        return tuple(
-            dict(made) if drawn else {name: to_host(tensor) for name, tensor in made.items()}
-            for made, drawn in zip(self.last, self._drawn, strict=True)
-        )
+        """What the last call on each set left."""
+        return tuple(dict(made) for made in self.last)
 
     def changed(self) -> list[str]:
-        """Inputs and state that are no longer what they were."""
-        return list(dict.fromkeys(name for s in self.sets for name in s.memory.changed(s.uploads)))
+        """Inputs, state and prepared buffers that are no longer what they were."""
+        given = [name for s in self.sets for name in s.memory.changed(s.uploads)]
+        prepared = [
+            name
+            for s, before in zip(self.sets, self._prepared, strict=True)
+            for name, tensor in before.items()
+            if not same_bits(tensor, s.base[name])
+        ]
+        return list(dict.fromkeys((*given, *prepared)))
 
     def _lay_out(self, given: Given) -> InputSet:
         context, plan = self.program.context, self.program.plan
@@ -184,12 +220,3 @@ def _sets_that_fit(program: CudaProgram, wanted: int) -> int:
     one = sum(extent_bytes(spec) for spec in specs)
     free, _ = torch.cuda.mem_get_info(program.context.device)
     return max(1, min(MAX_SETS, wanted, int(free * MEMORY_FRACTION) // max(one, 1)))
-
-
-def _on_device(given: Given) -> bool:
-    return any(isinstance(value, torch.Tensor) for value in given.values())
-
-
-def _made(step: BoundStep) -> set[str]:
-    names = step.outputs if isinstance(step, BoundLibrary) else step.args
-    return {name for name in names if isinstance(name, str)}

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import torch
 
-from memory.records import BaselineTime, Diagnostic, Graph, Status, StepProfile
+from memory.records import BaselineTime, Diagnostic, DType, Graph, Status, StepProfile
 from tools.arrays import Array
 from tools.binding import BoundPlan
 from tools.gpus import GpuSpec
@@ -122,8 +122,7 @@ class Raced:
     speedup: Interval
     """Eager's median over the plan's, rounds taken as pairs."""
     results: tuple[Given, ...]
-    """What the last timed call on each input set left, by `BoundPlan.results`: to be judged again. Arrays where the
-    set was given as arrays, tensors where it was given as tensors."""
+    """What the last timed call on each input set left, by `BoundPlan.results`: to be judged again."""
 
 
 CompileMode = Literal["default", "max-autotune-no-cudagraphs", "reduce-overhead"]
@@ -151,10 +150,12 @@ class DrawingDevice(Protocol):
         """Where its tensors lie."""
         ...
 
-    def run_tensors(
-        self, loaded: Loaded, given: Mapping[str, torch.Tensor], *, sanitize: bool
-    ) -> Ran | Fault:
-        """One checked forward of a plan that this device loaded, as `Loaded.execute` but on its own tensors.
+    def upload(self, array: Array, dtype: DType) -> torch.Tensor:
+        """A host array as a dense tensor there, kept for the next candidate. The array must not change meanwhile."""
+        ...
+
+    def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
+        """One checked forward of a plan that this device loaded, as `Loaded.execute` with its results left there.
 
         Raises: DeviceLost.
         """
