@@ -20,6 +20,7 @@ from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from graph import nodes, routing
 from graph.context import RunContext, Stopwatch
+from graph.folders import prepare_home
 from graph.settings import Settings
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState
 from memory.archive import Archive
@@ -71,8 +72,8 @@ def rules_team(settings: Settings) -> Team:
 
 @contextmanager
 def open_store(settings: Settings) -> Iterator[Store]:
-    """The run store under `home`, created on first use."""
-    settings.root.mkdir(parents=True, exist_ok=True)
+    """The run store under `home`, created on first use. Raises BadInput where `home` cannot be written to."""
+    prepare_home(settings)
     with Store(store_path(settings)) as store:
         yield store
 
@@ -82,17 +83,23 @@ def store_path(settings: Settings) -> Path:
     return settings.root / "store.db"
 
 
+def checkpoints_path(settings: Settings) -> Path:
+    """The checkpoints' file."""
+    return settings.root / "checkpoints.db"
+
+
 @contextmanager
 def open_archive(settings: Settings) -> Iterator[Archive]:
     """The innovation archive: a Chroma server where one is named, else a folder under `home`."""
-    with Archive.open(settings.archive_url or settings.root / "archive", HashEmbedder()) as archive:
+    where = settings.archive_url or prepare_home(settings) / "archive"
+    with Archive.open(where, HashEmbedder()) as archive:
         yield archive
 
 
 @contextmanager
 def open_saver(settings: Settings) -> Iterator[SqliteSaver]:
     """Checkpoints under `home`. A power cut may lose the last commits, a crash of ours none: the store has the work."""
-    connection = sqlite3.connect(settings.root / "checkpoints.db", check_same_thread=False)
+    connection = sqlite3.connect(checkpoints_path(settings), check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     try:

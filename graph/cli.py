@@ -1,7 +1,7 @@
 """The command line: parses, calls, prints. Results go to stdout, progress and messages to stderr.
 
-Exit codes: 0 improved or passed; 3 nothing better than PyTorch, or a program that did not pass; 2 bad input;
-1 our fault.
+Exit codes: 0 improved or passed; 3 nothing better than PyTorch, a winner that waits for review, or a program that did
+not pass; 2 bad input; 1 our fault or the machine's; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,31 +15,34 @@ from rich.console import Console
 
 from graph import doctor as doctoring
 from graph.bench import as_lines, run_bench, write_report
+from graph.bench_records import BenchResults
 from graph.bench_report import render_summary
 from graph.build import open_archive, open_store
-from graph.cli_options import DeviceOption, Gpu, Home, Init, Inputs, Json, Quiet, Target
-from graph.display import (
-    Display,
+from graph.cli_options import DeviceOption, Gpu, Home, Init, Inputs, Json, Quiet, Target, above_zero
+from graph.display import Display, to_json
+from graph.folders import require_writable
+from graph.interrupts import EXIT_INTERRUPTED, interruptible
+from graph.judging import judge_file
+from graph.session import (
+    Outcome,
+    continue_run,
+    export_again,
+    find_run,
+    find_summary,
+    resume_run,
+    start_run,
+)
+from graph.settings import resolve_settings
+from graph.summary import detailed, run_candidates
+from graph.tables import (
     archive_table,
     candidates_table,
     events_table,
     hits_table,
     runs_table,
     summary_table,
-    to_json,
     verdict_table,
 )
-from graph.judging import judge_file
-from graph.session import (
-    Outcome,
-    continue_run,
-    export_again,
-    find_summary,
-    resume_run,
-    run_candidates,
-    start_run,
-)
-from graph.settings import resolve_settings
 from memory.archive_entry import ArchiveFilter
 from memory.errors import WarpsmithError
 from memory.records import DType, RunStatus, Status
@@ -73,20 +76,27 @@ def optimize(
         str | None,
         typer.Option(help="on a GPU, measure eager, compile too, or best of its modes [default: eager]"),
     ] = None,
-    generations: Annotated[int | None, typer.Option(help="generations at most [default: 5]")] = None,
-    population: Annotated[int | None, typer.Option(help="candidates per generation [default: 8]")] = None,
+    generations: Annotated[int | None, typer.Option(min=1, help="generations at most [default: 5]")] = None,
+    population: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="candidates per generation [default: 8]")
+    ] = None,
     wall_s: Annotated[
-        float | None, typer.Option("--budget-s", help="seconds of searching at most [default: 900]")
+        float | None,
+        typer.Option("--budget-s", callback=above_zero, help="seconds of searching at most [default: 900]"),
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="relative error that always passes [default: 1e-6]")
+        float | None,
+        typer.Option(callback=above_zero, help="relative error that always passes [default: 1e-6]"),
     ] = None,
     soak_trials: Annotated[
         int | None,
-        typer.Option("--soak", help="further random trials for the winner [default: 100, on a GPU 1000]"),
+        typer.Option(
+            "--soak", min=0, help="further random trials for the winner [default: 100, on a GPU 1000]"
+        ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="evaluations at once [default: one per core, at most 8]")
+        int | None,
+        typer.Option(min=1, max=256, help="evaluations at once [default: one per core, at most 8]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="same seed, same programs [default: 0]")] = None,
     export_dir: Annotated[
@@ -99,15 +109,24 @@ def optimize(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for CUDA kernels that beat PyTorch on a module. Exit code 0: improved; 3: PyTorch stays."""
+    """Search for CUDA kernels that beat PyTorch on a module.
+
+    Exit code 0: improved; 3: PyTorch stays, or the winner waits for review. `--json` says in `why_not` why it stays.
+    """
     settings = resolve_settings(
         device=device, baselines=baselines, gpu=gpu, generations=generations, population=population, wall_s=wall_s,
         relative_tolerance=tolerance, soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir,
         review=review, home=home,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
-    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
+    require_writable(settings.export_dir)
+    with (
+        interruptible("no run was begun") as interrupt,
+        open_store(settings) as store,
+        Display(quiet=quiet or as_json) as display,
+    ):
         run = start_run(parsed, settings, store, display.tell)
+        interrupt.remedy = continue_with(run.id)
         display.announce(run, store.problem(run.problem_hash))
         outcome = continue_run(run, store, settings, display.tell)
     _conclude(outcome, as_json=as_json)
@@ -117,9 +136,10 @@ def optimize(
 def resume(
     run: Annotated[str, typer.Argument(help="run id or its beginning")],
     wall_s: Annotated[
-        float | None, typer.Option("--budget-s", help="a new limit of searching, in seconds")
+        float | None,
+        typer.Option("--budget-s", callback=above_zero, help="a new limit of searching, in seconds"),
     ] = None,
-    generations: Annotated[int | None, typer.Option(help="a new limit of generations")] = None,
+    generations: Annotated[int | None, typer.Option(min=1, help="a new limit of generations")] = None,
     approve: Annotated[
         bool | None, typer.Option("--approve/--reject", help="answer a run that waits for review")
     ] = None,
@@ -131,12 +151,14 @@ def resume(
     """Continue a run that was stopped or killed; nothing already evaluated is evaluated again."""
     settings = resolve_settings(home=home)
     answer = None if approve is None else {"verdict": "approved" if approve else "rejected", "note": note}
-    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
-        found = store.run(run)
-        display.announce(found, store.problem(found.problem_hash))
-        outcome = resume_run(
-            found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
-        )
+    with open_store(settings) as store:
+        found = find_run(run, store)
+        with interruptible(continue_with(found.id)), Display(quiet=quiet or as_json) as display:
+            if found.status is RunStatus.RUNNING:
+                display.announce(found, store.problem(found.problem_hash))
+            outcome = resume_run(
+                found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
+            )
     _conclude(outcome, as_json=as_json)
 
 
@@ -146,17 +168,24 @@ def show(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """List runs, or show one: its outcome, candidates, agents' decisions."""
+    """List runs, or show one: its outcome, candidates, agents' decisions.
+
+    A run is running, in review, interrupted (`warpsmith resume` continues it), improved, not improved or failed.
+
+    `--json` gives a list of outcomes, newest first. Of one run it gives the outcome, with `why_not`: why the run has no
+    winner, `candidates`: id, origin, idea, generation, parents, status, speedup, median_us, program_hash, and
+    `decisions`: the agents' events; both in order.
+    """
     settings = resolve_settings(home=home)
     with open_store(settings) as store:
         if run is None:
             summaries = [find_summary(r, store, settings) for r in store.runs()]
-            _print(runs_table(summaries), summaries, as_json=as_json)
+            _print(runs_table(summaries, Console().width), summaries, as_json=as_json)
             return
-        found = store.run(run)
+        found = find_run(run, store)
         summary = find_summary(found, store, settings)
         if as_json:
-            typer.echo(to_json(summary))
+            typer.echo(to_json(detailed(summary, found, store)))
             return
         _print(summary_table(summary), summary, as_json=False)
         _print(candidates_table(run_candidates(found, store)), None, as_json=False)
@@ -171,7 +200,9 @@ def verify(
     init: Init = None,
     device: DeviceOption = None,
     gpu: Gpu = None,
-    tolerance: Annotated[float | None, typer.Option(help="relative error that always passes")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(callback=above_zero, help="relative error that always passes")
+    ] = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -193,8 +224,9 @@ def export(
 ) -> None:
     """Write a run's winner again as one Python file with `class ModelNew`."""
     settings = resolve_settings(home=home, export_dir=export_dir)
+    require_writable(settings.export_dir)
     with open_store(settings) as store:
-        summary = export_again(store.run(run), store, settings)
+        summary = export_again(find_run(run, store), store, settings)
     _print(f"exported to {summary.export_path}", summary, as_json=as_json)
 
 
@@ -208,25 +240,44 @@ def bench(
         "results.json"
     ),
     only: Annotated[list[str] | None, typer.Option(help="names, parts or patterns; may be repeated")] = None,
-    limit: Annotated[int | None, typer.Option(help="at most so many problems")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="at most so many problems")] = None,
     device: DeviceOption = None,
     gpu: Gpu = None,
-    generations: Annotated[int | None, typer.Option(help="generations at most, per problem")] = None,
-    population: Annotated[int | None, typer.Option(help="candidates per generation")] = None,
+    generations: Annotated[int | None, typer.Option(min=1, help="generations at most, per problem")] = None,
+    population: Annotated[int | None, typer.Option(min=1, max=1000, help="candidates per generation")] = None,
     home: Home = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Optimize a folder of problems, resumably; write the results and a report beside them."""
+    """Optimize a folder of problems, resumably; write the results and a report beside them.
+
+    Exit code 1 where a problem failed through the machine's fault: the same command tries it again.
+    """
     settings = resolve_settings(
         device=device, gpu=gpu, generations=generations, population=population, home=home
     )
-    with open_store(settings) as store, Display(quiet=quiet or as_json) as display:
+    require_writable(settings.export_dir, "run from another folder or set WARPSMITH_EXPORT_DIR")
+    require_writable(out.parent)
+    with (
+        interruptible("the same command continues"),
+        open_store(settings) as store,
+        Display(quiet=quiet or as_json) as display,
+    ):
         results = run_bench(
             folder, out, settings, store, as_lines(display.tell), only=only or (), limit=limit
         )
     text, plot = write_report(results, out)
     _print(f"{render_summary(results)}\nresults {out}, report {text}, plot {plot}", results, as_json=as_json)
+    if failed := failed_by_machine(results):
+        typer.echo(
+            f"{len(failed)} failed by the machine's fault ({', '.join(failed)}); run it again", err=True
+        )
+        raise typer.Exit(1)
+
+
+def failed_by_machine(results: BenchResults) -> list[str]:
+    """Names of the problems that the next benchmark tries again."""
+    return [entry.name for entry in results.entries if entry.fault == "machine"]
 
 
 @archive_app.command(
@@ -268,6 +319,11 @@ def doctor(home: Home = None, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
+def continue_with(run_id: str) -> str:
+    """How to go on with a run."""
+    return f"continue with `warpsmith resume {run_id}`"
+
+
 def _conclude(outcome: Outcome, *, as_json: bool) -> None:
     summary = outcome.summary
     _print(summary_table(summary), summary, as_json=as_json)
@@ -284,7 +340,8 @@ def _print(table: object, record: object, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(record))
     else:
-        Console().print(table)
+        # Paths stay in one piece, however narrow the terminal.
+        Console().print(table, crop=False)
 
 
 def main() -> None:
@@ -295,8 +352,8 @@ def main() -> None:
         typer.echo(f"warpsmith: {error}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        typer.echo("warpsmith: interrupted; `warpsmith resume` continues the run", err=True)
-        sys.exit(130)
+        typer.echo("warpsmith: interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -26,3 +26,10 @@ Gpu = Annotated[
 ]
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simulator or cuda [default: auto]")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
+
+
+def above_zero(value: float | None) -> float | None:
+    """Refuse a number that is not above 0, in the option's own name. Raises BadParameter."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0")
+    return value

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from graph.build import open_pool
 from graph.casework import Bench, prepare_case
+from graph.folders import prepare_home
 from graph.settings import Settings
 from memory.errors import BadInput, WarpsmithError
 from memory.records import Evaluation, Program, Target
@@ -32,6 +33,7 @@ def read_program(path: Path) -> Program:
 def judge_file(path: Path, target: Target, settings: Settings) -> Evaluation:
     """The verdict on a program file for a target, with fresh hidden seeds."""
     program = read_program(path)
+    prepare_home(settings)
     captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
     with (
         tempfile.TemporaryDirectory(prefix="warpsmith-") as folder,

@@ -1,22 +1,18 @@
-"""What a finished run leaves: an innovation in the archive, an exported module, a status and a summary."""
+"""What a finished run leaves: an innovation in the archive, an exported module, a status. Not here: graph.summary."""
 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agents.schemas import Member
 from graph.context import RunContext
-from graph.settings import settings_from_run
 from graph.state import RunState
 from memory.archive_entry import innovation_id
 from memory.errors import WarpsmithError
-from memory.events import EvaluatedCandidate
 from memory.records import Innovation, Problem, Profile, Program, Provenance, Run, RunStatus, Timing
 from memory.signature import problem_operations, problem_signature
-from memory.store import Store
 from tools.export import ExportReport, export_module, write_export
 
 
@@ -133,62 +129,6 @@ def export_path(run: Run) -> Path:
 
 def _input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     return {name: problem.graph.values[name].shape for name in problem.graph.inputs}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A run's outcome as `optimize --json` prints it; times in µs."""
-
-    run: str
-    status: str
-    device: str
-    measured: bool
-    """False where the times are modelled."""
-    baseline_us: float | None
-    best_us: float | None
-    floor_us: float | None
-    speedup: float
-    """1 where nothing beats PyTorch: the result is PyTorch itself."""
-    evaluations: int
-    by_status: dict[str, int]
-    program_path: str | None
-    export_path: str | None
-
-
-def summarise_run(
-    store: Store, run_id: str, *, program_path: Path | None, export_path: Path | None
-) -> Summary:
-    """What the store knows of a run. The best candidate is the verified winner, or the fastest that passed."""
-    run = store.run(run_id)
-    policy_hash = settings_from_run(run.settings).policy.content_hash()
-    counts = store.counts(run.id, policy_hash=policy_hash)
-    rows = [
-        e
-        for e in store.evaluated(run.id, policy_hash=policy_hash)
-        if e.evaluation is not None and e.evaluation.timing is not None
-    ]
-    chosen = [e for e in rows if e.candidate.id == run.best_candidate] or sorted(rows, key=_median)
-    timing = chosen[0].evaluation.timing if chosen and chosen[0].evaluation else None
-    improved = run.status is RunStatus.IMPROVED
-    return Summary(
-        run=run.id,
-        status=run.status.value,
-        device=run.device,
-        measured=timing is not None and timing.source == "measured",
-        baseline_us=timing.eager_us if timing else None,
-        best_us=timing.median_us if timing else None,
-        floor_us=timing.floor_us if timing else None,
-        speedup=timing.speedup if timing and improved else 1.0,
-        evaluations=counts.evaluated,
-        by_status={status.value: count for status, count in sorted(counts.by_status.items())},
-        program_path=str(program_path) if program_path else None,
-        export_path=str(export_path) if export_path else None,
-    )
-
-
-def _median(row: EvaluatedCandidate) -> float:
-    timing = row.evaluation.timing if row.evaluation else None
-    return timing.median_us if timing else float("inf")
 
 
 def write_program(program: Program, path: Path) -> Path:

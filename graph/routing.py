@@ -13,6 +13,7 @@ def after_plan(state: RunState) -> list[Send] | Literal[NodeName.CRITIQUE]:
     """One branch for each proposal; straight on where there is none."""
     if not state.proposals:
         return NodeName.CRITIQUE
+    # A checkpoint keeps what is sent, and langgraph warns of any type in it that it does not know.
     return [Send(NodeName.PROPOSE, ProposeJob(proposal=proposal)) for proposal in state.proposals]
 
 

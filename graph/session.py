@@ -13,14 +13,17 @@ from pathlib import Path
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from graph.build import Graph, build_graph, open_context, open_saver, store_path
+from graph.build import Graph, build_graph, checkpoints_path, open_context, open_saver, store_path
 from graph.context import RunContext
+from graph.folders import require_writable
 from graph.progress import Progress, StageStarted
-from graph.results import Summary, export_path, export_winner, summarise_run, write_program
+from graph.results import export_path, export_winner, write_program
 from graph.settings import Settings, settings_from_run
+from graph.shortfall import ENDED
 from graph.state import RunState
+from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
+from graph.summary import run_candidates as run_candidates
 from memory.errors import BadInput
-from memory.events import EvaluatedCandidate
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
 from memory.store import Store
@@ -73,8 +76,9 @@ def continue_run(
     """Run the graph from wherever the run stands to its end, or to the next review.
 
     answer: a person's verdict, where the run waits for one.
-    Raises: StoreError where another process works on the run.
+    Raises: StoreError where another process works on the run; BadInput where its export folder cannot be written to.
     """
+    require_writable(export_path(run).parent, "make room for it there, or start another run with --out")
     if settings.device_spec.name != run.device:
         raise BadInput(
             f"run {run.id} was started on {run.device}; this would continue it on {settings.device_spec.name}"
@@ -83,6 +87,10 @@ def continue_run(
         config = _config(run, settings)
         start: RunState | Command[str] | None = None
         if answer is not None:
+            if _waiting(graph, config) is None:
+                raise BadInput(
+                    f"run {run.id} does not wait for review; resume it without --approve or --reject"
+                )
             start = Command(resume=answer)
         elif graph.get_state(config).created_at is None:
             start = RunState(run_id=run.id)
@@ -92,13 +100,21 @@ def continue_run(
             ):
                 if isinstance(event, Progress):
                     tell(event)
-        except BadInput:
+        except BadInput as error:
             # The module cannot be judged at all; a missing tool, in contrast, leaves the run to be resumed.
+            generation = graph.get_state(config).values.get("generation", 0)
+            context.record("planner", f"{ENDED}{error}", generation)
             store.update_run(run.id, status=RunStatus.FAILED, best_candidate=None)
             raise
-        waiting = [i.value["candidate"] for task in graph.get_state(config).tasks for i in task.interrupts]
+        waiting = _waiting(graph, config)
         _write_best(run, store, settings)
-    return Outcome(find_summary(store.run(run.id), store, settings), waiting[0] if waiting else None)
+    return Outcome(find_summary(store.run(run.id), store, settings), waiting)
+
+
+def _waiting(graph: Graph, config: RunnableConfig) -> str | None:
+    """The candidate that waits for a person's word."""
+    waiting = [i.value["candidate"] for task in graph.get_state(config).tasks for i in task.interrupts]
+    return str(waiting[0]) if waiting else None
 
 
 def _write_best(run: Run, store: Store, settings: Settings) -> None:
@@ -144,7 +160,9 @@ def resume_run(
     Raises: BadInput for a run that has ended.
     """
     if run.status is not RunStatus.RUNNING:
-        raise BadInput(f"run {run.id} has ended ({run.status.value}); see `warpsmith show {run.id}`")
+        raise BadInput(
+            f"run {run.id} has ended ({run.status.value.replace('_', ' ')}); see `warpsmith show {run.id}`"
+        )
     kept = settings_from_run(run.settings, home=settings.home, wall_s=wall_s, generations=generations)
     return continue_run(run, store, kept, tell, answer=answer)
 
@@ -153,7 +171,7 @@ def export_again(run: Run, store: Store, settings: Settings) -> Summary:
     """Write a run's winner again, into the export folder of `settings`. Raises BadInput for a run without one."""
     if run.best_candidate is None:
         raise BadInput(
-            f"run {run.id} has no verified winner ({run.status.value}); its result is PyTorch itself"
+            f"run {run.id} has no verified winner ({run.status.value.replace('_', ' ')}); its result is PyTorch itself"
         )
     moved = run.model_copy(
         update={"settings": {**run.settings, "export_dir": str(settings.export_dir.resolve())}}
@@ -167,9 +185,15 @@ def export_again(run: Run, store: Store, settings: Settings) -> Summary:
     return find_summary(moved, store, settings)
 
 
-def run_candidates(run: Run, store: Store) -> list[EvaluatedCandidate]:
-    """A run's candidates in order, judged under the run's own policy."""
-    return store.evaluated(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+def find_run(prefix: str, store: Store) -> Run:
+    """The run whose id is or begins with `prefix`. Raises BadInput that says where ids are listed."""
+    try:
+        return store.run(prefix)
+    except BadInput as error:
+        what = str(error).partition(";")[0]
+        raise BadInput(
+            f"{what}; give an id that `warpsmith show` lists, or enough of its beginning"
+        ) from error
 
 
 def find_summary(run: Run, store: Store, settings: Settings) -> Summary:
@@ -178,9 +202,24 @@ def find_summary(run: Run, store: Store, settings: Settings) -> Summary:
     return summarise_run(
         store,
         run.id,
+        status=_standing(run, store, settings),
         program_path=program if program.exists() else None,
         export_path=export if export.exists() else None,
     )
+
+
+def _standing(run: Run, store: Store, settings: Settings) -> str:
+    """A run's status, with those told apart that have not ended: at work, waiting for a person, or left by a process
+    that died."""
+    # In this order: a run that ends between the two looks has ended.
+    held = RunLock(store_path(settings), run.id).is_held()
+    status = store.run(run.id).status
+    if held or status is not RunStatus.RUNNING:
+        return status.value
+    if not checkpoints_path(settings).exists():
+        return INTERRUPTED
+    with open_saver(settings) as saver:
+        return IN_REVIEW if _waiting(build_graph(saver), _config(run, settings)) else INTERRUPTED
 
 
 def program_path(run: Run, settings: Settings) -> Path:

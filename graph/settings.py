@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     """Trials that the user's module makes run at reduced shapes of at most this many elements. A GPU then draws trials
     at the problem's own shapes itself; a simulator runs one of those at the end."""
     examine: Literal["all", "simulator", "none"] = "all"
-    """Closer looks at a winner on `cuda`: by compute-sanitizer, Nsight Compute and the simulator, the last alone, none."""
+    """Closer looks at a winner on `cuda`: compute-sanitizer, Nsight Compute and the simulator, or fewer of them."""
     archive_url: str | None = None
     """A Chroma server for the archive; None keeps it under `home`."""
     review: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from memory.errors import StoreError
+
+_FLOCK = struct.Struct("@hhqqi4x")
+"""`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
 
 
 class RunLock:
@@ -64,14 +68,35 @@ class RunLock:
                 self._descriptor = None
                 self._held.pop(self._path, None)
 
+    def is_held(self) -> bool:
+        """True while a process, perhaps this one, holds the lock; asking does not disturb whoever takes it.
+
+        Raises StoreError where the lock cannot be looked at.
+        """
+        with self._guard:
+            # First, for closing any descriptor of a file gives up a process's own record locks on it.
+            if self._held.get(self._path) == os.getpid():
+                return True
+            try:
+                descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return False
+            except OSError as error:
+                raise self._unreachable(error) from error
+            try:
+                # Asked about a read lock, the kernel names who would prevent it: only a holder's write lock does.
+                asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+                kind: int = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[0]
+                return kind != fcntl.F_UNLCK
+            finally:
+                os.close(descriptor)
+
     def _locked_file(self) -> int:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StoreError(
-                f"cannot open lock {str(self._path)!r}: {error}; check the folder's permissions"
-            ) from error
+            raise self._unreachable(error) from error
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
@@ -85,6 +110,9 @@ class RunLock:
             os.close(descriptor)
             raise
         return descriptor
+
+    def _unreachable(self, error: OSError) -> StoreError:
+        return StoreError(f"cannot open lock {str(self._path)!r}: {error}; check the folder's permissions")
 
     def _refusal(self, holder: str) -> StoreError:
         return StoreError(

@@ -12,12 +12,12 @@ from tools.devices.modelling import LIBRARY_BAND
 from tools.devices.port import Baselines, CompileMode, Contest, Device, DrawingDevice, RacingDevice
 from tools.gpus import GpuSpec
 from tools.racing import race_sets
-from tools.roofline import StepTime, node_time, timeline_us
+from tools.roofline import StepTime, eager_times, timeline_us
 
 
 def modelled_eager(graph: Graph, gpu: GpuSpec) -> BaselineTime:
     """Eager PyTorch's modelled time: one library call for each captured operation, with the library's band."""
-    times = [node_time(node, graph, gpu) for node in graph.nodes]
+    times = eager_times(graph, gpu)
 
     def scaled(factor: float) -> float:
         return timeline_us(StepTime(t.device_us * factor, t.host_us) for t in times)

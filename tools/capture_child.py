@@ -3,7 +3,8 @@
 Here: the order of work and the fake tensors that stand for inputs too large to hold. Not here: process limits
 (tools.child), the search for smaller shapes (tools.reduction).
 Covers: huge inputs and parameters (shapes are found without memory); constructors that read values (built for
-real then). Does not cover: constructors whose parameters' shapes depend on random values.
+real then); tensors that look plain only while they are fake (up to REAL_ELEMENTS). Does not cover: constructors whose
+parameters' shapes depend on random values.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from tools.graph_export import export
 from tools.reduction import Shapes, resized, shrink
 from tools.user_module import UserModule, check_tensor, load, seed_everything, user_code
 from tools.work import count_work
+
+REAL_ELEMENTS = 1 << 24
+"""Inputs, or parameters and buffers, up to this many elements are also made once with their values."""
 
 Structure = Literal["tensor", "tuple", "list"]
 
@@ -95,19 +99,42 @@ def build(user: UserModule) -> Example:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         with mode:
-            return Example(user, user.build(), tuple(user.inputs()), mode, fake=True)
+            example = Example(user, user.build(), tuple(user.inputs()), mode, fake=True)
     except BadInput:
         module = user.build()
         inputs = user.inputs()
+    else:
+        _refuse_what_fakes_hide(example)
+        return example
     fake = tuple(mode.from_tensor(v) if isinstance(v, torch.Tensor) else v for v in inputs)
     return Example(user, module, fake, mode, fake=False)
+
+
+def _refuse_what_fakes_hide(example: Example) -> None:
+    """A fake quantized or masked tensor looks like a plain one, so make them with their values and look again.
+
+    Raises: CaptureFailed for one that Programs cannot hold.
+    """
+    if sum(_count(shape) for shape in example.shapes) <= REAL_ELEMENTS:
+        example.user.inputs()
+    if sum(tensor.numel() for _, tensor in _state_of(example.module)) <= REAL_ELEMENTS:
+        _check_state(example.user, example.user.build())
+    seed_everything(0)
+
+
+def _check_state(user: UserModule, module: nn.Module) -> None:
+    for name, tensor in _state_of(module):
+        check_tensor(tensor, f"{user.target.path}: {name}")
+
+
+def _state_of(module: nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [*module.named_parameters(), *module.named_buffers()]
 
 
 def _problem(example: Example, structure: Structure) -> Problem:
     example = example.renewed()
     target = example.user.target
-    for name, tensor in (*example.module.named_parameters(), *example.module.named_buffers()):
-        check_tensor(tensor, f"{target.path}: {name}")
+    _check_state(example.user, example.module)
     graph = to_graph(export(example.user, example.module, example.inputs), target.path)
     stem = Path(target.path).stem
     return Problem(

@@ -2,13 +2,14 @@
 
 Here: everything that depends on torch.export and make_fx. Not here: our Graph record (tools.graph_capture).
 Invariants: operations are what eager PyTorch dispatches, except that attention and recurrent layers stay whole,
-because what they become differs by device; nothing mutates, nothing is random.
+because what they become differs by device; nothing mutates, nothing is random, nothing reads uninitialised memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Literal
 
 import torch
@@ -26,6 +27,21 @@ Kind = Literal["parameter", "buffer", "constant"]
 WHOLE = frozenset(("scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"))
 """Composite operations kept as one node."""
 _DROPOUTS = frozenset(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"))
+_INITIALISED: dict[OpOverload, OpOverload] = {
+    torch.ops.aten.empty.memory_format: torch.ops.aten.zeros.default,
+    torch.ops.aten.empty_strided.default: torch.ops.aten.zeros.default,
+    torch.ops.aten.empty_permuted.default: torch.ops.aten.zeros.default,
+    torch.ops.aten.empty_like.default: torch.ops.aten.zeros_like.default,
+    torch.ops.aten.new_empty.default: torch.ops.aten.new_zeros.default,
+    torch.ops.aten.new_empty_strided.default: torch.ops.aten.new_zeros.default,
+}
+"""Makers of uninitialised memory, and what stands for them in a graph."""
+_LEADING = {
+    torch.ops.aten.empty_strided.default: 1,
+    torch.ops.aten.empty_permuted.default: 1,
+    torch.ops.aten.new_empty_strided.default: 2,
+}
+"""How many of the maker's positional arguments its stand-in takes, where it takes fewer."""
 _KINDS: dict[InputKind, Kind] = {
     InputKind.PARAMETER: "parameter",
     InputKind.BUFFER: "buffer",
@@ -58,7 +74,8 @@ def export(user: UserModule, module: nn.Module, inputs: Sequence[object]) -> Exp
         with user_code(user, "torch.export of forward"), torch.no_grad():
             program = torch.export.export(module, tuple(inputs), strict=False)
             _resolve_dropout(program.graph)
-            program = program.run_decompositions(_decompositions())
+            program = program.run_decompositions(dict(_decompositions()))
+            _initialise(program.graph)
     except DataDependent:
         raise
     except CaptureFailed as first:
@@ -120,17 +137,62 @@ def _resolve_dropout(graph: fx.Graph) -> None:
             node.kwargs = {}
 
 
-def _decompositions() -> dict[OpOverload, Callable[..., object]]:
+def _initialise(graph: fx.Graph) -> None:
+    """Zeros instead of uninitialised memory, which forward writes over before it reads: results are the same, and no
+    plan or oracle can pick up what lies about."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _INITIALISED:
+            node.args = node.args[: _LEADING.get(node.target, len(node.args))]
+            maker = _INITIALISED[node.target]
+            known = {formal.name for formal in maker._schema.arguments}
+            node.kwargs = {name: value for name, value in node.kwargs.items() if name in known}
+            node.target = maker
+
+
+@cache
+def _decompositions() -> Mapping[OpOverload, Callable[..., object]]:
     """Decompositions of composite operations only: what eager's dispatcher itself would do."""
     table = torch.export.default_decompositions()
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
-    return {
+    rules: dict[OpOverload, Callable[..., object]] = {
         op: rule
         for op, rule in table.items()  # type: ignore[no-untyped-call]
         if isinstance(op, OpOverload)
         and op.has_kernel_for_dispatch_key(composite)
         and overload_name(op) not in WHOLE
     }
+    pad = torch.ops.aten.pad.default
+    return rules | {
+        pad: partial(_pad, rules[pad]),
+        torch.ops.aten._pad_circular.default: _pad_circular,
+    }
+
+
+def _pad(
+    rule: Callable[..., object],
+    source: torch.Tensor,
+    pad: Sequence[int],
+    mode: str = "constant",
+    value: float | None = None,
+) -> object:
+    return _pad_circular(source, pad) if mode == "circular" else rule(source, pad, mode, value)
+
+
+def _pad_circular(source: torch.Tensor, pad: Sequence[int]) -> torch.Tensor:
+    """Concatenations. PyTorch writes the parts into one tensor, of which a functional graph would make whole copies.
+
+    pad: (low, high) for the last dimension, then the one before it, and so on; negative ones crop.
+    """
+    ends = [(-1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
+    for axis, low, high in ends:
+        if low < 0 or high < 0:
+            source = source.narrow(axis, max(-low, 0), source.shape[axis] + min(low, 0) + min(high, 0))
+    for axis, low, high in ends:
+        size = source.shape[axis]
+        before = [source.narrow(axis, size - low, low)] if low > 0 else []
+        after = [source.narrow(axis, 0, high)] if high > 0 else []
+        source = torch.cat([*before, source, *after], axis) if before or after else source
+    return source
 
 
 def _read_signature(program: ExportedProgram, user: UserModule, count: int) -> Exported:
@@ -139,8 +201,8 @@ def _read_signature(program: ExportedProgram, user: UserModule, count: int) -> E
     state: dict[str, tuple[str, Kind]] = {}
     for spec in program.graph_signature.input_specs:
         own = next(names) if spec.kind is InputKind.USER_INPUT else ""
-        if isinstance(spec.arg, ConstantArgument):
-            continue
+        if isinstance(spec.arg, ConstantArgument) or spec.kind is InputKind.TOKEN:
+            continue  # a token orders what only raises or prints, such as the check for a singular matrix
         if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument):
             inputs[spec.arg.name] = own
         elif spec.kind in _KINDS and spec.target is not None:
@@ -153,6 +215,8 @@ def _read_signature(program: ExportedProgram, user: UserModule, count: int) -> E
     outputs: list[str] = []
     updates: dict[str, str] = {}
     for result in program.graph_signature.output_specs:
+        if result.kind is OutputKind.TOKEN:
+            continue
         if result.kind is OutputKind.USER_OUTPUT:
             if not isinstance(result.arg, TensorArgument):
                 raise CaptureFailed(f"{user.target.path}: forward returns something other than tensors")
@@ -189,6 +253,7 @@ def _trace(user: UserModule, module: nn.Module, inputs: Sequence[object]) -> Exp
     with user_code(user, "forward"), torch.no_grad():
         functional = torch.func.functionalize(flat, remove="mutations")
         traced = make_fx(functional, tracing_mode="fake")(list(state.values()), tensors)
+    _initialise(traced.graph)
     places = [node for node in traced.graph.nodes if node.op == "placeholder"]
     own = [
         n for n, v in zip(user.input_names(len(inputs)), inputs, strict=True) if isinstance(v, torch.Tensor)

@@ -3,19 +3,20 @@
 Here: the rule and the one place that turns an operation's name into something callable. Not here: calling it.
 The rule admits functions of their arguments alone: aten namespace, nothing written, no random numbers, no output
 whose shape depends on data, no uninitialised memory, no file, host or process access, tensors out.
-`why_not_allowed` judges a name; `why_not_called` also the arguments that switch randomness or hidden updates on.
+`why_not_allowed` judges a name; `why_not_called` also the arguments that switch randomness or hidden updates on,
+`why_not_indexed` the dtypes of indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
 from memory.errors import BadInput
-from memory.records import Argument
+from memory.records import Argument, DType
 
 _UNINITIALISED = frozenset(
     [
@@ -89,10 +90,13 @@ _PRIVATE_ALLOWED = frozenset(
     "_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention_for_cpu "
     "_upsample_bicubic2d_aa _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention "
     "_upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d "
-    "_upsample_nearest_exact3d _embedding_bag_forward_only _pdist_forward _linalg_det _linalg_slogdet "
+    "_upsample_nearest_exact3d _embedding_bag _embedding_bag_forward_only _pdist_forward _linalg_det "
+    "_linalg_slogdet __lshift__ __rshift__ "
     "_linalg_svd _linalg_eigh _linalg_solve_ex _grouped_mm _transformer_encoder_layer_fwd "
     "_native_multi_head_attention".split()
 )
+_SHAPED_BY_MASKS = frozenset(("index",))
+"""Operations whose result's shape depends on the data only where an index is a mask."""
 _UPDATES_RUNNING_STATISTICS = frozenset(
     # Their schemas hide that training writes running_mean and running_var.
     ["batch_norm", "instance_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"]
@@ -138,6 +142,13 @@ def why_not_called(op: str, args: tuple[Argument, ...], kwargs: Mapping[str, Arg
     return None
 
 
+def why_not_indexed(op: str, reads: Sequence[DType]) -> str | None:
+    """Why `op` may not be given tensors of these dtypes, in the order of its arguments; None where it may."""
+    if op.split(".")[1] in _SHAPED_BY_MASKS and any(d in (DType.BOOL, DType.U8) for d in reads[1:]):
+        return "an index is a mask, so that the shape of its result depends on the data; use aten.where"
+    return None
+
+
 def _drops(given: Mapping[str, Argument]) -> bool:
     if "train" in given and not given["train"]:
         return False
@@ -171,6 +182,8 @@ def _objection(name: str, found: OpOverload) -> str | None:
         return "it reaches outside the computation"
     if name not in _RANDOM_ONLY_WITH_DROPOUT:
         tags = {tag.name for tag in found.tags}
+        if name in _SHAPED_BY_MASKS:
+            tags -= {"dynamic_output_shape"}
         for tag, reason in _REFUSED_TAGS.items():
             if tag in tags:
                 return reason

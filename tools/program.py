@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from memory.records import Diagnostic, Graph, Problem, Program, Stage, TensorSpec
 from tools.binding import BindError, BoundKernel, BoundLibrary, BoundPlan, BoundScalar, BoundStep, bind
 from tools.gpus import GpuSpec
-from tools.library_ops import why_not_called
+from tools.library_ops import why_not_called, why_not_indexed
 from tools.signature import Param, Signature, kernel_signatures
 
 MAX_SOURCE_BYTES = 256 * 1024
@@ -167,6 +167,10 @@ def _check_library(step: BoundLibrary, place: str, plan: BoundPlan, check: _Step
     for name in step.reads:
         if name not in plan.given and name not in plan.buffers:
             check.complain("unknown_buffer", _unknown(name, place, plan))
+    if not check.complaints:
+        reason = why_not_indexed(step.op, [plan.spec(name).dtype for name in step.reads])
+        if reason:
+            check.complain("library_op", f"{place}: {step.op!r} may not be called: {reason}")
     for output in step.outputs:
         if output is None:
             continue

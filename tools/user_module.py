@@ -22,7 +22,11 @@ from types import ModuleType
 import numpy as np
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+)
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from memory.errors import BadInput, CaptureFailed
@@ -135,6 +139,7 @@ class UserModule:
         place = f"{self.target.path}: input {position} of get_inputs()"
         if isinstance(value, torch.Tensor):
             check_tensor(value, place)
+            _check_plain(value, place)
         elif not (value is None or isinstance(value, bool | int | float | str)):
             raise CaptureFailed(
                 f"{place} is a {type(value).__name__}; forward's arguments must be tensors or plain numbers: pass a"
@@ -200,9 +205,20 @@ def describe(error: BaseException, path: str, stage: str) -> str:
 
 def check_tensor(tensor: torch.Tensor, place: str) -> None:
     """Refuse a tensor that Programs cannot hold. Raises: CaptureFailed."""
+    # A nested tensor comes in two layouts, one of which says that it is dense.
+    if tensor.is_nested:
+        raise CaptureFailed(
+            f"{place} is a nested tensor; only dense tensors are supported: pad it with .to_padded_tensor(0.0)"
+        )
     if tensor.layout is not torch.strided:
         raise CaptureFailed(
             f"{place} is sparse ({tensor.layout}); only dense tensors are supported: use .to_dense()"
+        )
+    if tensor.is_quantized:
+        name = str(tensor.dtype).removeprefix("torch.")
+        raise CaptureFailed(
+            f"{place} is quantized ({name}), which is not supported; pass .int_repr() and apply the scale in forward,"
+            " or .dequantize()"
         )
     if dtype_of(tensor.dtype) is None:
         name = str(tensor.dtype).removeprefix("torch.")
@@ -211,6 +227,17 @@ def check_tensor(tensor: torch.Tensor, place: str) -> None:
         )
     if tensor.device.type not in ("cpu", "meta"):
         raise CaptureFailed(f"{place} is on {tensor.device}; {_NO_CUDA}")
+
+
+def _check_plain(tensor: torch.Tensor, place: str) -> None:
+    """Refuse an input without values, or whose class gives them another meaning. Raises: CaptureFailed."""
+    kind = type(tensor)
+    if kind is not torch.Tensor and not isinstance(tensor, FakeTensor | nn.Parameter):
+        raise CaptureFailed(
+            f"{place} is a {kind.__name__}, which is not supported; pass a plain torch.Tensor"
+        )
+    if tensor.device.type == "meta":
+        raise CaptureFailed(f"{place} is on the meta device and has no values; make it without device='meta'")
 
 
 def _example(item: TensorInput | bool | int | float | str | None) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -16,7 +17,21 @@ from agents.rules.critic import RulesCritic
 from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Neighbour, Proposal, RepairRequest
-from memory.records import Diagnostic, DType, Innovation, Origin, Program, Provenance, Stage, Status, Tunable
+from memory.records import (
+    Diagnostic,
+    DType,
+    Graph,
+    Innovation,
+    Node,
+    Origin,
+    Problem,
+    Program,
+    Provenance,
+    Stage,
+    Status,
+    TensorSpec,
+    Tunable,
+)
 from memory.signature import problem_operations
 from tests.members import at_block, member
 from tests.problems import scaled_relu_problem, scaled_relu_program
@@ -82,6 +97,53 @@ def test_the_first_generation_holds_a_program_for_every_blueprint_and_all_are_va
     assert len({p.content_hash() for p in programs}) == len(programs)
     for program in programs:
         assert validate(program, PROBLEM, H200)[1] == ()
+
+
+def with_graph(*nodes: Node, inputs: tuple[str, ...], shapes: dict[str, TensorSpec]) -> Problem:
+    last = nodes[-1].outputs[0]
+    assert last is not None
+    graph = Graph(values=shapes, inputs=inputs, nodes=nodes, outputs=(last,))
+    return PROBLEM.model_copy(update={"graph": graph})
+
+
+def planned(problem: Problem) -> list[tuple[Proposal, Program]]:
+    """The first generation's proposals with their programs."""
+    opening = replace(briefing(), problem=problem)
+    proposals = RulesPlanner().plan(opening, Random(0))
+    return [(p, RulesCoder().write(replace(task(p), problem=problem)).program) for p in proposals]
+
+
+def test_a_module_without_an_operation_that_a_recipe_serves_gets_its_library_plan() -> None:
+    values = {"x": TensorSpec.dense((9, 6), DType.F32), "i": TensorSpec.dense((7,), DType.I64)}
+    values["y"] = TensorSpec.dense((7, 6), DType.F32)
+    index = Node(name="y", op="aten.index.Tensor", args=("x", ("i",)), outputs=("y",))
+    problem = with_graph(index, inputs=("x", "i"), shapes=values)
+    ((proposal, program),) = planned(problem)
+    assert proposal.blueprint == "library"
+    assert validate(program, problem, H200)[1] == ()
+
+
+def test_what_cannot_be_expressed_is_proposed_all_the_same_so_that_its_verdict_says_why() -> None:
+    values = {name: TensorSpec.dense((9, 6), DType.F32) for name in "xy"}
+    draw = Node(name="y", op="aten.bernoulli.default", args=("x",), outputs=("y",))
+    problem = with_graph(draw, inputs=("x",), shapes=values)
+    ((proposal, program),) = planned(problem)
+    assert proposal.blueprint == "library"
+    (complaint,) = validate(program, problem, H200)[1]
+    assert "aten.bernoulli.default" in complaint.message and "random numbers" in complaint.message
+
+
+def test_a_proposal_says_where_eager_is_bound_by_the_host() -> None:
+    names = ["x", *(f"y{i}" for i in range(30))]
+    nodes = tuple(
+        Node(name=after, op="aten.relu.default", args=(before,), outputs=(after,))
+        for before, after in pairwise(names)
+    )
+    for side, bound in ((64, True), (8192, False)):
+        shapes = dict.fromkeys(names, TensorSpec.dense((side, side), DType.F32))
+        proposal, _ = planned(with_graph(*nodes, inputs=("x",), shapes=shapes))[0]
+        assert ("host-bound" in proposal.idea) == bound
+        assert proposal.bottleneck == ("launch" if bound else "memory")
 
 
 def test_a_known_winner_is_recalled_first() -> None:

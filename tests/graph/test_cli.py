@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graph.bench_records import read_results
 from tests.graph.test_run import warpsmith
 from tests.problems import module_text, scaled_relu_program
 
@@ -28,12 +29,21 @@ def get_init_inputs():
     return []
 """
 
+QUANTIZED = module_text().replace(
+    "torch.rand(33, 40)", "torch.quantize_per_tensor(torch.rand(33, 40), 0.1, 0, torch.quint8)"
+)
+SPARSE_WEIGHT = module_text().replace("torch.rand(columns)", "torch.rand(columns).to_sparse()")
+
 
 def test_help_lists_every_command_with_examples(tmp_path: Path) -> None:
     shown = warpsmith(tmp_path, "--help").stdout
-    for name in ("optimize", "resume", "show", "verify", "export", "archive", "doctor"):
+    for name in ("optimize", "resume", "show", "verify", "export", "bench", "archive", "doctor"):
         assert name in shown
     assert "examples/layernorm_gelu.py" in warpsmith(tmp_path, "optimize", "--help").stdout
+    assert "Exit code 1 where a problem failed" in warpsmith(tmp_path, "bench", "--help").stdout
+    described = warpsmith(tmp_path, "show", "--help").stdout
+    for key in ("candidates", "decisions", "why_not", "interrupted"):
+        assert key in described
 
 
 @pytest.mark.parametrize(
@@ -44,6 +54,12 @@ def test_help_lists_every_command_with_examples(tmp_path: Path) -> None:
         ("x = 1\n", ["bad.py"], ["bad.py", "Model"]),
         (module_text(), ["bad.py", "--gpu", "voodoo2"], ["voodoo2", "h200"]),
         (module_text(), ["bad.py", "--population", "0"], ["population"]),
+        (module_text(), ["bad.py", "--workers", "0"], ["--workers", "greater than or equal to 1"]),
+        (module_text(), ["bad.py", "--budget-s", "0"], ["--budget-s", "0 is not above 0"]),
+        (module_text(), ["bad.py", "--out", "bad.py"], ["cannot write to 'bad.py'", "not a folder", "--out"]),
+        (module_text(), ["bad.py", "--out", "/proc/none/x"], ["nothing can be written to '/proc'", "--out"]),
+        (QUANTIZED, ["bad.py"], ["bad.py: input 0 of get_inputs() is quantized (quint8)", ".dequantize()"]),
+        (SPARSE_WEIGHT, ["bad.py"], ["bad.py: weight is sparse"]),
         (
             module_text().replace("return torch.relu", "raise ValueError('no'); return torch.relu"),
             ["bad.py"],
@@ -65,6 +81,43 @@ def test_bad_input_is_one_message_and_exit_code_2(
     assert json.loads(warpsmith(tmp_path, "show", "--json").stdout) == []
 
 
+@pytest.mark.parametrize(("place", "home"), [("option", "taken"), ("environment", "/proc/none")])
+def test_a_home_that_cannot_be_used_is_one_message_and_exit_code_2(
+    tmp_path: Path, place: str, home: str
+) -> None:
+    (tmp_path / "taken").write_text("")
+    (tmp_path / "good.py").write_text(module_text())
+    given = ["--home", home] if place == "option" else []
+    for command in (["show"], ["optimize", "good.py"], ["archive", "stats"]):
+        done = warpsmith(tmp_path, *command, *given, home="unused" if given else home)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert f"{home!r} cannot be used" in done.stderr and "WARPSMITH_HOME" in done.stderr
+    assert not (tmp_path / "unused").exists()
+
+
+def test_an_unknown_run_is_told_where_runs_are_listed(tmp_path: Path) -> None:
+    done = warpsmith(tmp_path, "resume", "nobody")
+    assert done.returncode == 2
+    assert "'nobody'" in done.stderr and "`warpsmith show`" in done.stderr
+
+
+def test_a_benchmark_that_the_machine_failed_exits_with_code_1(tmp_path: Path) -> None:
+    (tmp_path / "problems").mkdir()
+    (tmp_path / "problems" / "broken.py").write_text(module_text().replace("torch.rand(33, 40)", "1 / 0"))
+    command = ("bench", "problems", "--json", "--quiet")
+    assert warpsmith(tmp_path, *command).returncode == 0
+    path = tmp_path / "results.json"
+    results = read_results(path)
+    changes = {"name": "elsewhere", "fault": "machine", "message": "the worker died"}
+    lost = results.entries[0].model_copy(update=changes)
+    path.write_text(results.model_copy(update={"entries": (*results.entries, lost)}).model_dump_json())
+    done = warpsmith(tmp_path, *command)
+    assert done.returncode == 1, done.stderr
+    assert "elsewhere" in done.stderr and "broken" not in done.stderr
+    assert len(json.loads(done.stdout)["entries"]) == 2
+
+
 def test_a_module_that_the_library_serves_best_ends_with_exit_code_3(tmp_path: Path) -> None:
     (tmp_path / "product.py").write_text(LIBRARY_BOUND)
     done = warpsmith(
@@ -74,6 +127,9 @@ def test_a_module_that_the_library_serves_best_ends_with_exit_code_3(tmp_path: P
     summary = json.loads(done.stdout)
     assert (summary["status"], summary["speedup"], summary["export_path"]) == ("not_improved", 1.0, None)
     assert summary["by_status"] == {"passed": summary["evaluations"]}
+    assert summary["why_not"].startswith("best candidate ")
+    shown = warpsmith(tmp_path, "show", summary["run"]).stdout
+    assert f"why: {summary['why_not']}" in " ".join(shown.split())
 
 
 def test_a_module_whose_output_depends_on_nothing_cannot_be_judged(tmp_path: Path) -> None:
@@ -83,7 +139,9 @@ def test_a_module_whose_output_depends_on_nothing_cannot_be_judged(tmp_path: Pat
     done = warpsmith(tmp_path, "optimize", "constant.py", "--json", "--quiet")
     assert done.returncode == 2
     assert "cannot be judged" in done.stderr
-    assert [r["status"] for r in json.loads(warpsmith(tmp_path, "show", "--json").stdout)] == ["failed"]
+    [run] = json.loads(warpsmith(tmp_path, "show", "--json").stdout)
+    assert run["status"] == "failed"
+    assert "cannot be judged" in run["why_not"]
 
 
 def test_a_program_file_that_is_no_program_is_bad_input(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,22 @@ def warpsmith(folder: Path, *arguments: str, home: str = "home") -> subprocess.C
     )
 
 
+def start(folder: Path, *arguments: str, home: str) -> subprocess.Popen[str]:
+    """Begin a command, in a session of its own as a terminal would."""
+    return subprocess.Popen(
+        command(*arguments), cwd=folder, env=environment(home), start_new_session=True, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def wait_for(happened: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    """Wait until something has happened. Fails where the process ends first."""
+    deadline = time.monotonic() + 120
+    while not happened():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "graph.cli", *arguments]
 
@@ -67,9 +83,10 @@ def first(workplace: Path) -> dict[str, Any]:
 def test_a_run_ends_with_one_json_object_that_says_everything(first: dict[str, Any]) -> None:
     assert set(first) == {
         "run", "status", "device", "measured", "baseline_us", "best_us", "floor_us", "speedup", "evaluations",
-        "by_status", "program_path", "export_path",
+        "by_status", "why_not", "program_path", "export_path",
     }  # fmt: skip
     assert first["status"] == "improved"
+    assert first["why_not"] is None
     assert first["device"] == "simulator:h200"
     assert first["measured"] is False
     assert first["floor_us"] < first["best_us"] < first["baseline_us"]
@@ -136,7 +153,19 @@ def test_a_second_run_recalls_the_winner_and_reuses_its_verdict(
 def test_runs_are_listed_and_shown(workplace: Path, first: dict[str, Any]) -> None:
     listed = json.loads(warpsmith(workplace, "show", "--json").stdout)
     assert first["run"] in {r["run"] for r in listed}
-    assert json.loads(warpsmith(workplace, "show", first["run"], "--json").stdout) == first
+    shown = json.loads(warpsmith(workplace, "show", first["run"], "--json").stdout)
+    candidates, decisions = shown.pop("candidates"), shown.pop("decisions")
+    assert shown == first
+    assert len(candidates) == first["evaluations"]
+    assert set(candidates[0]) == {
+        "id", "origin", "idea", "generation", "parents", "status", "speedup", "median_us", "program_hash",
+    }  # fmt: skip
+    assert first["best_us"] in [c["median_us"] for c in candidates if c["status"] == "passed"]
+    known = {c["id"] for c in candidates}
+    assert {parent for c in candidates for parent in c["parents"]} <= known
+    assert [d["role"] for d in decisions][:3] == ["planner", "planner", "coder"]
+    assert decisions[-1]["decision"].startswith("archived as")
+    assert [d["at"] for d in decisions] == sorted(d["at"] for d in decisions)
 
 
 def test_a_winner_can_be_exported_again(workplace: Path, first: dict[str, Any]) -> None:
@@ -164,21 +193,18 @@ def evaluations(home: Path) -> dict[str, str]:
 @pytest.mark.parametrize("kill_after", [1, 5])
 def test_a_killed_run_resumes_without_losing_or_repeating_a_verdict(workplace: Path, kill_after: int) -> None:
     home = workplace / f"killed-{kill_after}"
-    process = subprocess.Popen(
-        command("optimize", "scaled.py", *SMALL), cwd=workplace, env=environment(home.name), start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while len(evaluations(home)) < kill_after and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with start(workplace, "optimize", "scaled.py", *SMALL, home=home.name) as process:
+        wait_for(lambda: len(evaluations(home)) >= kill_after, process)
+        os.killpg(process.pid, signal.SIGKILL)
     before = evaluations(home)
     assert len(before) >= kill_after
     run = json.loads(warpsmith(workplace, "show", "--json", home=home.name).stdout)[0]
-    assert run["status"] == "running"
+    assert run["status"] == "interrupted"
+    assert f"warpsmith resume {run['run']}" in warpsmith(workplace, "show", run["run"], home=home.name).stdout
     done = warpsmith(workplace, "resume", run["run"], "--json", "--quiet", home=home.name)
     assert done.returncode == 0, done.stderr
+    # Nothing of the checkpoints is of a type that langgraph does not know.
+    assert done.stderr == ""
     after = evaluations(home)
     # A verdict carries its own wall times: had a program been judged twice, its body would differ.
     assert {h: body for h, body in after.items() if h in before} == before
@@ -192,7 +218,7 @@ def test_a_run_that_asks_for_review_waits_and_continues_with_the_answer(workplac
     done = warpsmith(workplace, "optimize", "scaled.py", "--json", "--review", *SMALL, home="reviewed")
     summary = json.loads(done.stdout)
     assert done.returncode == 3
-    assert summary["status"] == "running"
+    assert summary["status"] == "in_review"
     assert "waits for review" in done.stderr
     assert summary["export_path"] is None
     answered = warpsmith(
@@ -217,6 +243,18 @@ def test_a_rejected_winner_is_not_exported(workplace: Path) -> None:
     answered = warpsmith(workplace, "resume", run, "--reject", "--note", "ugly", "--quiet", home="rejected")
     # The next best candidate is proposed in its place.
     assert candidate not in answered.stderr
+
+
+def test_an_answer_to_a_run_that_does_not_wait_is_refused(workplace: Path) -> None:
+    home = workplace / "unasked"
+    with start(workplace, "optimize", "scaled.py", *SMALL, home=home.name) as process:
+        wait_for(lambda: evaluations(home), process)
+        os.killpg(process.pid, signal.SIGKILL)
+    done = warpsmith(workplace, "resume", "scaled", "--approve", home=home.name)
+    assert done.returncode == 2
+    assert "does not wait for review" in done.stderr
+    [run] = json.loads(warpsmith(workplace, "show", "--json", home=home.name).stdout)
+    assert run["status"] == "interrupted"
 
 
 def test_two_processes_do_not_work_on_one_run(workplace: Path) -> None:

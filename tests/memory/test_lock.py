@@ -68,6 +68,25 @@ def test_the_same_process_is_refused_too_and_may_take_it_again_once_released(tmp
     lock.release()
 
 
+def test_whether_a_run_is_worked_on_can_be_asked_without_disturbing_anyone(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    lock = RunLock(path, "run/1")
+    assert not lock.is_held()
+    assert list(tmp_path.iterdir()) == []
+    process = holder(path)
+    assert lock.is_held()
+    process.kill()
+    process.communicate()
+    assert not lock.is_held()
+    with lock:
+        # To look at the file again would give the lock up.
+        assert lock.is_held() and RunLock(path, "run/1").is_held()
+        other = f"from memory.lock import *; print(RunLock(Path({str(path)!r}), 'run/1').is_held())"
+        done = subprocess.run([sys.executable, "-c", other], cwd=ROOT, capture_output=True, text=True)
+        assert done.stdout == "True\n", done.stderr
+    assert not lock.is_held()
+
+
 def test_a_lock_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot open lock"):

@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning"),
     pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:The tensor attributes.*:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*quantize.*:UserWarning"),
 ]
 
 
@@ -184,6 +185,10 @@ def test_a_forward_without_a_fixed_graph_of_tensors_is_refused(
         ("[[torch.ones(2)]]", "input 0 of get_inputs() is a list"),
         ("[torch.ones(2, dtype=torch.complex64)]", "dtype complex64"),
         ("[torch.ones(2, 2).to_sparse()]", "sparse"),
+        ("[torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8)]", "is quantized (quint8)"),
+        ("[torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])]", "nested"),
+        ("[torch.ones(4, device='meta')]", "meta"),
+        ("[torch.Tensor._make_subclass(type('Odd', (torch.Tensor,), {}), torch.ones(4))]", "is a Odd"),
         ("[torch.ones(2), torch.ones(2)]", "takes 2 positional arguments"),
     ],
 )
@@ -191,6 +196,17 @@ def test_unusable_inputs_are_refused(tmp_path: Path, inputs: str, part: str) -> 
     with pytest.raises(CaptureFailed) as caught:
         problem_of(tmp_path, "return x", inputs)
     assert part in str(caught.value)
+
+
+def test_a_quantized_buffer_is_refused(tmp_path: Path) -> None:
+    init = "self.register_buffer('w', torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8))"
+    with pytest.raises(CaptureFailed, match=r"user_file\.py: w is quantized \(quint8\)"):
+        problem_of(tmp_path, "return x * self.w.dequantize()", "[torch.ones(4)]", init=init)
+
+
+def test_inputs_that_were_quantized_and_restored_are_captured(tmp_path: Path) -> None:
+    inputs = "[torch.quantize_per_tensor(torch.ones(4), 0.1, 0, torch.quint8).dequantize()]"
+    assert ops(problem_of(tmp_path, "return x + 1", inputs).graph) == ["add"]
 
 
 def test_inputs_and_constructor_arguments_can_be_given(tmp_path: Path) -> None:

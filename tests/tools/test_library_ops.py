@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from memory.errors import BadInput
-from tools.library_ops import resolve, why_not_allowed, why_not_called
+from memory.records import DType
+from tools.library_ops import resolve, why_not_allowed, why_not_called, why_not_indexed
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,9 @@ from tools.library_ops import resolve, why_not_allowed, why_not_called
         "aten.gru.input",
         "aten.scaled_dot_product_attention.default",
         "aten._native_batch_norm_legit_functional.default",
+        "aten.index.Tensor",
+        "aten._embedding_bag.default",
+        "aten.__lshift__.Scalar",
     ],
 )
 def test_functions_of_their_arguments_are_allowed(op: str) -> None:
@@ -84,3 +88,12 @@ def test_normalisation_that_would_write_its_running_statistics_is_refused() -> N
         )
         is None
     )
+
+
+def test_an_index_must_be_numbers_because_a_masks_result_has_no_fixed_shape() -> None:
+    op = "aten.index.Tensor"
+    assert why_not_indexed(op, [DType.F32, DType.I64, DType.I32]) is None
+    assert why_not_indexed(op, [DType.BOOL, DType.I64]) is None
+    for mask in (DType.BOOL, DType.U8):
+        assert "depends on the data" in str(why_not_indexed(op, [DType.F32, mask]))
+    assert why_not_indexed("aten.where.self", [DType.BOOL, DType.F32, DType.F32]) is None

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.records import Buffer, DType, KernelStep, LibraryStep, Program, ScalarArgument, Tunable
+from memory.records import (
+    Buffer,
+    DType,
+    KernelStep,
+    LibraryStep,
+    Program,
+    ScalarArgument,
+    SpecialArgument,
+    Tunable,
+)
 from tests.problems import KERNEL, scaled_relu_problem, scaled_relu_program, scaled_relu_step
 from tools.gpus import gpu_named
 from tools.program import validate
@@ -210,3 +219,24 @@ def test_validation_of_any_step_ends_in_complaints_never_in_an_exception(fields:
     step = KernelStep.model_validate({**scaled_relu_step().model_dump(), **fields})
     plan, found = validate(scaled_relu_program(steps=(step,)), PROBLEM, H200)
     assert plan is not None or found
+
+
+@pytest.mark.parametrize(("kind", "taken"), [(DType.I64, True), (DType.BOOL, False)])
+def test_indexing_with_numbers_is_taken_and_with_a_mask_refused(kind: DType, taken: bool) -> None:
+    rows = LibraryStep(
+        op="aten.zeros.default",
+        args=((SpecialArgument(expression="ROWS"),),),
+        kwargs={"dtype": SpecialArgument(dtype=kind)},
+        outputs=("rows",),
+    )
+    index = LibraryStep(op="aten.index.Tensor", args=("x", ("rows",)), outputs=("y",))
+    program = scaled_relu_program(
+        "// No kernels.",
+        buffers=(
+            Buffer(name="rows", shape=("ROWS",), dtype=kind),
+            Buffer(name="y", shape=("ROWS", "COLS"), dtype=DType.F32),
+        ),
+        steps=(rows, index),
+    )
+    found = complaints(program)
+    assert found == {} if taken else "an index is a mask" in found["library_op"]

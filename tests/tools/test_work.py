@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memory.records import DType, Graph, Node, StateEntry, TensorSpec, Work
-from tools.work import count_work
+import pytest
+
+from memory.records import Argument, DType, Graph, Node, StateEntry, TensorSpec, Work
+from tools.work import call_bytes, count_work, node_call, sequential_steps
 
 
 def graph_of(
@@ -18,7 +20,7 @@ def graph_of(
     return Graph(values=values, inputs=inputs, state=entries, nodes=nodes, outputs=(last,))
 
 
-def node(name: str, *args: str | int | tuple[int, ...] | bool | None) -> Node:
+def node(name: str, *args: Argument) -> Node:
     return Node(name="y", op=f"aten.{name}.default", args=args, outputs=("y",))
 
 
@@ -71,3 +73,37 @@ def test_a_slice_reads_only_its_part_and_an_unread_input_nothing() -> None:
 def test_a_view_of_an_input_writes_nothing() -> None:
     graph = graph_of({"x": (4, 5), "y": (20,)}, node("view", "x", (20,)), inputs=("x",))
     assert count_work(graph) == Work(flops=0, min_bytes=0)
+
+
+@pytest.mark.parametrize(("name", "gates"), [("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)])
+def test_a_recurrent_layer_counts_every_weight_once_a_step(name: str, gates: int) -> None:
+    shapes = {"x": (5, 3, 6), "h": (1, 3, 8), "i": (gates * 8, 6), "r": (gates * 8, 8), "b": (gates * 8,)}
+    tail: tuple[Argument, ...] = (("i", "r", "b", "b"), True, 1, 0.0, False, False, False)
+    call = node(name, "x", "h", *tail)
+    graph = graph_of({**shapes, "y": (5, 3, 8)}, call, inputs=tuple(shapes))
+    assert count_work(graph).flops == 2 * 5 * 3 * gates * 8 * (6 + 8)
+    assert sequential_steps(node_call(call, graph.values)) == 5
+
+
+def test_causal_attention_counts_the_pairs_that_see_each_other() -> None:
+    shapes = {"q": (2, 8, 4), "y": (2, 8, 4)}
+    call = node("scaled_dot_product_attention", "q", "q", "q", None, 0.0, True)
+    graph = graph_of(shapes, call, inputs=("q",))
+    assert count_work(graph).flops == 2 * 2 * (8 * 9 // 2) * (4 + 4)
+
+
+def test_a_tensor_that_comes_twice_is_read_once() -> None:
+    graph = graph_of({"x": (4, 5), "y": (4, 5)}, node("mul", "x", "x"), inputs=("x",))
+    assert call_bytes(node_call(graph.nodes[0], graph.values)) == 4 * (20 + 20)
+    assert count_work(graph).min_bytes == 4 * (20 + 20)
+
+
+def test_a_strided_window_reads_no_more_than_it_sees() -> None:
+    call = node("convolution", "x", "w", None, (2, 2), (0, 0), (1, 1), False, (0, 0), 1)
+    graph = graph_of({"x": (1, 4, 8, 8), "w": (6, 4, 1, 1), "y": (1, 6, 4, 4)}, call, inputs=("x", "w"))
+    assert count_work(graph).min_bytes == 4 * (256 // 4 + 24 + 96)
+
+
+def test_an_operation_that_needs_a_shape_alone_reads_nothing() -> None:
+    graph = graph_of({"x": (4, 5), "y": (4, 5)}, node("zeros_like", "x"), inputs=("x",))
+    assert count_work(graph) == Work(flops=0, min_bytes=4 * 20)

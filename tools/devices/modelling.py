@@ -7,18 +7,20 @@ Every number here is modelled. The band of a kernel comes from its time model, t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from memory.records import StepProfile
+from memory.records import StepProfile, TensorSpec
 from tools.binding import BoundKernel, BoundLibrary, BoundPlan, BoundScalar
+from tools.devices.dispatched import dispatched
 from tools.devices.port import Measured
 from tools.gpus import GpuSpec
 from tools.nvrtc import KernelResources as PtxasResources
 from tools.occupancy import theoretical_occupancy
-from tools.roofline import StepTime, library_flops, library_time, short_name, timeline_us
+from tools.roofline import StepTime, library_time, timeline_us
 from tools.simulator.launch import BufferArg, Launch, ScalarArg
 from tools.simulator.report import KernelMetrics
 from tools.simulator.timemodel import KernelResources, modelled_kernel_us
+from tools.work import Call, call_bytes, call_flops
 
 LIBRARY_BAND = 1.15
 """A library call's modelled time is taken to hold within this factor either way."""
@@ -43,13 +45,19 @@ def model_plan(
     """Modelled time of one forward of `plan` (its `prepare` steps run once and are not counted)."""
     cache: dict[BoundKernel, _Modelled] = {}
     modelled: list[_Modelled] = [_fill(plan, name, gpu) for name, b in plan.buffers.items() if b.zero]
+    specs = {**plan.given, **{name: buffer.spec for name, buffer in plan.buffers.items()}}
+    for step in plan.prepare:
+        if isinstance(step, BoundLibrary):
+            _library(step, plan, specs, gpu)
     for step in plan.steps:
         if isinstance(step, BoundKernel):
             if step not in cache:
                 cache[step] = _kernel(step, metrics[step], resources[step.entry], gpu)
             modelled.append(cache[step])
         else:
-            modelled.append(_library(step, plan, gpu))
+            modelled += _library(step, plan, specs, gpu)
+    if plan.replay:
+        modelled = _replayed(modelled, plan, gpu)
     return Measured(
         median_us=timeline_us(m.middle for m in modelled),
         low_us=timeline_us(m.low for m in modelled),
@@ -57,6 +65,32 @@ def model_plan(
         rounds=None,
         steps=_merged([m.profile for m in modelled]),
     )
+
+
+def _replayed(steps: list[_Modelled], plan: BoundPlan, gpu: GpuSpec) -> list[_Modelled]:
+    """The same steps in one CUDA graph: inputs copied in, one launch for all of them, results copied out."""
+    copies = [_copy(plan, name, gpu) for name in plan.inputs]
+    clones = [_copy(plan, name, gpu) for name in plan.results]
+    launch = StepTime(0.0, gpu.host_launch_us)
+    whole = _Modelled(launch, launch, launch, _free("graph launch"))
+    held = [
+        replace(m, low=_on_device(m.low), middle=_on_device(m.middle), high=_on_device(m.high)) for m in steps
+    ]
+    return [*copies, whole, *held, *clones]
+
+
+def _on_device(time: StepTime) -> StepTime:
+    """Without the host's part, which the graph has paid."""
+    return StepTime(time.device_us, 0.0)
+
+
+def _copy(plan: BoundPlan, name: str, gpu: GpuSpec) -> _Modelled:
+    spec = plan.spec(name)
+    return _called(Call("aten.clone.default", (name,), {}, (name,), (spec,), (spec,)), gpu, "copy")
+
+
+def _free(name: str) -> StepProfile:
+    return StepProfile(name=name, authored=False, us=0.0, limiter="launch", dram_bytes=0.0, flops=0.0)
 
 
 def launch_of(step: BoundKernel) -> Launch:
@@ -99,25 +133,33 @@ def _kernel(step: BoundKernel, metrics: KernelMetrics, ptxas: PtxasResources, gp
     )
 
 
-def _library(step: BoundLibrary, plan: BoundPlan, gpu: GpuSpec) -> _Modelled:
-    reads = [plan.spec(name) for name in step.reads]
-    writes = [plan.spec(name) for name in step.outputs if name is not None]
-    time = library_time(step.op, reads, writes, gpu)
-    moved = float(sum(spec.bytes for spec in (*reads, *writes))) if time.device_us else 0.0
-    flops = library_flops(step.op, reads, writes) if time.device_us else 0.0
-    return _banded(short_name(step.op), time, moved, flops)
+def _library(
+    step: BoundLibrary, plan: BoundPlan, specs: dict[str, TensorSpec], gpu: GpuSpec
+) -> list[_Modelled]:
+    """The operations that the step runs; `specs` learns the strides of its results."""
+    done = dispatched(step, specs)
+    for name, spec in zip(step.outputs, done.results, strict=False):
+        if name is not None and spec is not None and not plan.buffers[name].contiguous:
+            specs[name] = spec
+    return [_called(call, gpu) for call in done.calls]
 
 
 def _fill(plan: BoundPlan, name: str, gpu: GpuSpec) -> _Modelled:
     """Zeroing a buffer before the steps."""
-    spec = plan.spec(name)
-    return _banded("fill", library_time("aten.zero.default", [], [spec], gpu), float(spec.bytes), 0.0)
+    return _called(Call("aten.zeros.default", (), {}, (), (), (plan.spec(name),)), gpu, "fill")
 
 
-def _banded(name: str, time: StepTime, moved: float, flops: float) -> _Modelled:
-    limiter = "compute" if flops > 100 * moved else "dram"
+def _called(call: Call, gpu: GpuSpec, name: str = "") -> _Modelled:
+    """One call of the library; `name` stands for the operation's own in the profile."""
+    time = library_time(call, gpu)
+    moved, flops = float(call_bytes(call)), float(call_flops(call))
     profile = StepProfile(
-        name=name, authored=False, us=time.device_us, limiter=limiter, dram_bytes=moved, flops=flops
+        name=name or call.short,
+        authored=False,
+        us=time.device_us,
+        limiter="compute" if flops > 100 * moved else "dram",
+        dram_bytes=moved,
+        flops=flops,
     )
     low = StepTime(time.device_us / LIBRARY_BAND, time.host_us)
     return _Modelled(low, time, StepTime(time.device_us * LIBRARY_BAND, time.host_us), profile)

@@ -14,12 +14,14 @@ from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.geometry import build_geometry, load_access, store_access
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant
 from tools.recipes.library_steps import library_step
+from tools.recipes.micro import Map
 from tools.recipes.places import Place, dense, given_place, is_dense_permuted, stride_order, view_place
 from tools.recipes.prelude import prelude
 from tools.recipes.regrouping import Dims
 from tools.recipes.shapes import Shapes
 from tools.recipes.sharing import SharedKernels
 from tools.recipes.variants import options, permitted
+from tools.work import call_flops, node_call
 
 MAX_KERNEL_CHARS = 200_000
 """Below what a Program's source may have, with room for one more region and the helpers."""
@@ -34,7 +36,8 @@ _EMITTERS = {
 class Assembler:
     """Writes the Program of one graph."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, fusion: Fusion) -> None:
+    def __init__(self, graph: Graph, shapes: Shapes, fusion: Fusion, *, hoist: bool = True) -> None:
+        """`hoist` False leaves what depends on state alone where eager has it: in every call."""
         self.graph = graph
         self.shapes = shapes
         self.fusion = fusion
@@ -44,7 +47,10 @@ class Assembler:
         self.places: dict[str, Place] = {n: given_place(graph, shapes, n) for n in sorted(self.given)}
         self.tensors: dict[str, str] = {name: name for name in self.given}
         self.buffers: list[Buffer] = []
+        self.hoist = hoist
         self.steps: dict[bool, list[Step]] = {True: [], False: []}
+        self.saved_flops = 0
+        """What hoisting spares every call."""
         self.kernels: list[KernelSet] = []
         self.dims: dict[str, str] = {}
         self.dtypes: set[DType] = set()
@@ -121,7 +127,7 @@ class Assembler:
         return name
 
     def _add(self, step: Step, *, constant: bool) -> None:
-        self.steps[constant].append(step)
+        self.steps[constant and self.hoist].append(step)
 
     def tensor(self, name: str) -> str:
         """The tensor a library step reads (or the caller gets) for a value; makes views where needed."""
@@ -187,6 +193,7 @@ class Assembler:
             if constant:
                 self.constant.add(name)
         self._add(library_step(self.shapes, node, rename, node.outputs), constant=constant)
+        self._count_saved([node] if constant else [])
 
     # --- regions ----------------------------------------------------------------------------------------------
 
@@ -236,10 +243,16 @@ class Assembler:
         self.buffers.extend(made.buffers)
         self.dims |= plan.geometry.dims if made.source else {}
         self.dtypes |= {a.dtype for a in (*plan.geometry.loads.values(), *plan.geometry.stores.values())}
+        self.dtypes |= {op.dtype for op in plan.ops if isinstance(op, Map)}  # a cast rounds in registers
         if plan.solved.reduced:
             self.families.add(plan.geometry.by_column)
         for step in made.steps:
             self._add(step, constant=constant)
+        self._count_saved([self.graph.nodes[index] for index in region.nodes] if constant else [])
+
+    def _count_saved(self, nodes: list[Node]) -> None:
+        if self.hoist:
+            self.saved_flops += sum(call_flops(node_call(node, self.graph.values)) for node in nodes)
 
 
 def _expressions(argument: object) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from memory.records import Problem, Program
+from memory.records import KernelStep, Problem, Program
 from tools.recipes import activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering
 from tools.recipes.assemble import Assembler
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
@@ -100,7 +100,8 @@ def build(problem: Problem, blueprint: Blueprint, twin: Problem | None = None) -
     two can, so that the Program binds to both. Without a twin, sizes are matched by value and place.
     """
     shapes, fusion, units = _cut(problem, twin, blueprint.fusion)
-    return Assembler(problem.graph, shapes, fusion).program(units, blueprint.variants)
+    hoist = blueprint.fusion is not FusionLevel.LIBRARY_ONLY
+    return Assembler(problem.graph, shapes, fusion, hoist=hoist).program(units, blueprint.variants)
 
 
 def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Shapes, Fusion, list[Unit]]:
@@ -113,13 +114,14 @@ def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Sh
 
 
 def _plans(problem: Problem, twin: Problem | None, level: FusionLevel) -> dict[str, RegionPlan]:
-    """Region plans with their best variants, by prefix."""
+    """Region plans with their best variants, by prefix; none where a call launches no kernel and computes no less."""
     shapes, fusion, units = _cut(problem, twin, level)
     if not any(isinstance(unit, Region) for unit in units):
         return {}
     assembler = Assembler(problem.graph, shapes, fusion)
-    assembler.program(units, {})
-    return assembler.plans
+    program = assembler.program(units, {})
+    launches = any(isinstance(step, KernelStep) for step in program.steps)
+    return assembler.plans if launches or assembler.saved_flops else {}
 
 
 def _option(plan: RegionPlan, rank: int) -> Variant:

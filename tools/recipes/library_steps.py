@@ -82,7 +82,9 @@ def _sizes(shapes: Shapes, node: Node) -> dict[str, Argument]:
         if arguments.integer("end", _END) >= source[axis].value:
             return {"end": _END}
     if base == "arange" and len(result) == 1 and not Arguments(node).get("start"):
-        return {"end": size_argument(result[0])}
+        step = Arguments(node).get("step")
+        if step is None or (isinstance(step, int) and step > 0):
+            return {"end": size_argument(result[0] * shapes.argument(node, "step", 1))}
     if base.startswith("upsample") and Arguments(node).integers("output_size"):
         spatial_rank = len(Arguments(node).integers("output_size"))
         return {"output_size": tuple(size_argument(s) for s in result[-spatial_rank:])}

@@ -69,7 +69,8 @@ class Shapes:
         return number(wanted) if wanted == other else self._fitted(node, wanted, other) or number(wanted)
 
     def _fitted(self, node: Node, wanted: int, other: int) -> Size | None:
-        """A multiple, a fraction or a shift of some operand's or input's size that is right for both captures."""
+        """A multiple, a fraction or a shift of some operand's or input's size that is right for both captures; where
+        none is, the straight line through both."""
         names = [*self.operands(node), *self.graph.inputs]
         sizes = list(dict.fromkeys(size for name in names for size in self.of(name) if size.atoms))
         for size in sizes:
@@ -86,6 +87,13 @@ class Shapes:
             shift = wanted - size.value
             if shift and shift == other - size.twin:
                 text = f"{size.text}+{shift}" if shift > 0 else f"{size.text}-{-shift}"
+                return self.table.derived(f"{node.name}_size", text, wanted)
+        for size in sizes:
+            run = size.value - size.twin
+            if run:
+                # What a rounded fraction (a chunk, a scaled size) does in between nobody asks.
+                text = f"({size.text}-{size.twin})*{abs(wanted - other)}//{run}"
+                text = f"{other}+{text}" if wanted > other else f"{other}-{text}"
                 return self.table.derived(f"{node.name}_size", text, wanted)
         return None
 

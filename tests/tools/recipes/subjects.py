@@ -10,13 +10,15 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 
 import torch
 from torch import nn
 
-from memory.records import Graph, Problem, Program, Target, Work
+from memory.errors import CaptureFailed
+from memory.records import Graph, Problem, Program, Target
 from tools.arrays import Array, array_from, torch_dtype
 from tools.correctness import Subject, Tolerance, compare
 from tools.devices.port import Device, Executed, Fault
@@ -26,7 +28,9 @@ from tools.lint import lint
 from tools.program import validate
 from tools.recipes.blueprints import blueprints, build
 from tools.recipes.kernels import Variant
+from tools.reduction import Shapes, shrink
 from tools.user_module import UserModule
+from tools.work import count_work
 
 
 def _silent(_stage: str) -> None:
@@ -40,26 +44,76 @@ class Captured:
     module: nn.Module
     inputs: tuple[torch.Tensor, ...]
     problem: Problem
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)
+    """Tensor literals of forward, by the exporter's own names."""
+
+
+_TARGET = Target(path="/nowhere/module.py", source="", class_name="Model")
 
 
 def captured(module: nn.Module, *inputs: torch.Tensor) -> Captured:
     """Capture as tools.problem does, without its child process."""
-    target = Target(path="/nowhere/module.py", source="", class_name="Model")
     place = ModuleType("warpsmith_test_target")
     place.Model = type(module)  # type: ignore[attr-defined]
-    user = UserModule(target, place, _silent)
+    user = UserModule(_TARGET, place, _silent)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # torch.export's own use of a name it deprecates
-        graph = to_graph(export(user, module, inputs), target.path)
-    problem = Problem(
+        exported = export(user, module, inputs)
+    graph = to_graph(exported, _TARGET.path)
+    return Captured(module, inputs, problem_of(graph, training=module.training), exported.constants)
+
+
+def problem_of(graph: Graph, *, training: bool) -> Problem:
+    """The problem of a captured graph."""
+    return Problem(
         name="test",
-        target=target,
-        training=module.training,
+        target=_TARGET,
+        training=training,
         output_structure="tuple",
         graph=graph,
-        work=Work(flops=0, min_bytes=0),
+        work=count_work(graph),
     )
-    return Captured(module, inputs, problem)
+
+
+def twin_of(subject: Captured) -> Captured | None:
+    """The same module captured at a third of its inputs' elements, or as few as its operations allow; None where it
+    runs at no smaller shapes.
+
+    Integer inputs, which are mostly indices, are cut to 0 and 1.
+    """
+    nodes = [(node.op, node.outputs) for node in subject.problem.graph.nodes]
+
+    def inputs(shapes: Shapes) -> list[torch.Tensor]:
+        return [_cut(tensor, shape) for tensor, shape in zip(subject.inputs, shapes, strict=True)]
+
+    def measure(shapes: Shapes) -> int | None:
+        try:
+            with torch.no_grad():
+                subject.module(*inputs(shapes))
+        except (RuntimeError, ValueError, IndexError, AssertionError):
+            return None
+        return sum(tensor.numel() for tensor in inputs(shapes))
+
+    @cache
+    def at(shapes: Shapes) -> Captured | None:
+        try:
+            return captured(subject.module, *inputs(shapes))
+        except CaptureFailed:
+            return None
+
+    def accepts(shapes: Shapes) -> bool:
+        found = at(shapes)
+        return found is not None and [(n.op, n.outputs) for n in found.problem.graph.nodes] == nodes
+
+    now = tuple(tuple(tensor.shape) for tensor in subject.inputs)
+    limit = sum(tensor.numel() for tensor in subject.inputs) // 3
+    found = shrink(now, limit=limit, measure=measure, accepts=accepts)
+    return None if found is None else at(found)
+
+
+def _cut(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    part = tensor[tuple(slice(0, size) for size in shape)].clone()
+    return part if part.is_floating_point() or part.dtype is torch.bool else part % 2
 
 
 def given_arrays(subject: Captured) -> dict[str, Array]:
@@ -67,6 +121,7 @@ def given_arrays(subject: Captured) -> dict[str, Array]:
     graph = subject.problem.graph
     arrays = {n: _array(t) for n, t in zip(graph.inputs, subject.inputs, strict=True)}
     state = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
+    state |= subject.constants
     for entry in graph.state:
         arrays[entry.value] = _array(state[entry.target].detach())
     return arrays

@@ -1,0 +1,51 @@
+"""Folders that a user names: refused at once, and not when a run wants to write to them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from graph.settings import Settings
+from memory.errors import BadInput
+
+
+def prepare_home(settings: Settings) -> Path:
+    """Make the folder of runs, archive and caches. Raises BadInput where nothing can be written there."""
+    remedy = "choose another with --home or WARPSMITH_HOME"
+    try:
+        root = settings.root
+        root.mkdir(parents=True, exist_ok=True)
+        _try_writing(root)
+    except OSError as error:
+        raise BadInput(f"home {str(settings.home)!r} cannot be used: {_reason(error)}; {remedy}") from error
+    except RuntimeError as error:
+        # pathlib's word for an unknown user's home, and for links that lead in a circle.
+        reason = str(error).rstrip(".")
+        raise BadInput(f"home {str(settings.home)!r} cannot be used: {reason}; {remedy}") from error
+    return root
+
+
+def require_writable(folder: Path, remedy: str = "choose another with --out") -> None:
+    """Refuse a folder for results that could not be made or written to, without making it. Raises BadInput."""
+    absolute = folder.absolute()
+    existing = next(path for path in (absolute, *absolute.parents) if os.path.lexists(path))
+    try:
+        _try_writing(existing)
+    except OSError as error:
+        raise BadInput(f"cannot write to {str(folder)!r}: {_reason(error)}; {remedy}") from error
+
+
+def _try_writing(folder: Path) -> None:
+    # The mode bits do not tell of read-only and special file systems.
+    with tempfile.TemporaryDirectory(prefix=".warpsmith-", dir=folder):
+        pass
+
+
+def _reason(error: OSError) -> str:
+    # Of the names that were tried, the first that the user knows.
+    path = Path(str(error.filename))
+    known = path.parent if path.name.startswith(".warpsmith-") else path
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{str(known)!r} is not a folder"
+    return f"nothing can be written to {str(known)!r} ({error.strerror})"

@@ -1,0 +1,128 @@
+"""A run's outcome as people and programs read it. Not here: how it is drawn (graph.tables)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from graph.settings import settings_from_run
+from graph.shortfall import timing_of, why_not
+from memory.events import AgentEvent, EvaluatedCandidate
+from memory.records import Origin, Run, RunStatus
+from memory.store import Store
+
+INTERRUPTED = "interrupted"
+"""Status of a run that no process works on and that has not ended."""
+IN_REVIEW = "in_review"
+"""Status of a run whose winner waits for a person's word."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run's outcome as `optimize --json` prints it; times in µs."""
+
+    run: str
+    status: str
+    """running, in_review, interrupted, improved, not_improved or failed."""
+    device: str
+    measured: bool
+    """False where the times are modelled."""
+    baseline_us: float | None
+    best_us: float | None
+    floor_us: float | None
+    speedup: float
+    """1 where nothing beats PyTorch: the result is PyTorch itself."""
+    evaluations: int
+    by_status: dict[str, int]
+    why_not: str | None
+    """Why the run has no winner, in one line; None where it improved, and until it ends."""
+    program_path: str | None
+    export_path: str | None
+
+
+@dataclass(frozen=True)
+class CandidateLine:
+    """One candidate of a run."""
+
+    id: str
+    origin: Origin
+    idea: str
+    generation: int
+    parents: tuple[str, ...]
+    status: str | None
+    """The verdict; None until there is one."""
+    speedup: float | None
+    """Eager's median over its own; None unless it passed."""
+    median_us: float | None
+    program_hash: str
+
+
+@dataclass(frozen=True)
+class RunDetail(Summary):
+    """What `show RUN --json` prints: the outcome, and how it came about."""
+
+    candidates: tuple[CandidateLine, ...]
+    """In the order in which they were written."""
+    decisions: tuple[AgentEvent, ...]
+    """Of the agents, in order."""
+
+
+def run_candidates(run: Run, store: Store) -> list[EvaluatedCandidate]:
+    """A run's candidates in order, judged under the run's own policy."""
+    return store.evaluated(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+
+
+def summarise_run(
+    store: Store, run_id: str, *, status: str, program_path: Path | None, export_path: Path | None
+) -> Summary:
+    """What the store knows of a run. The best candidate is the verified winner, or the fastest that passed."""
+    run = store.run(run_id)
+    everything = run_candidates(run, store)
+    rows = [row for row in everything if timing_of(row) is not None]
+    chosen = [row for row in rows if row.candidate.id == run.best_candidate] or sorted(rows, key=_median)
+    timing = timing_of(chosen[0]) if chosen else None
+    improved = run.status is RunStatus.IMPROVED
+    events = store.events(run.id) if run.status in (RunStatus.NOT_IMPROVED, RunStatus.FAILED) else ()
+    counts = store.counts(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+    return Summary(
+        run=run.id,
+        status=status,
+        device=run.device,
+        measured=timing is not None and timing.source == "measured",
+        baseline_us=timing.eager_us if timing else None,
+        best_us=timing.median_us if timing else None,
+        floor_us=timing.floor_us if timing else None,
+        speedup=timing.speedup if timing and improved else 1.0,
+        evaluations=counts.evaluated,
+        by_status={kind.value: count for kind, count in sorted(counts.by_status.items())},
+        why_not=why_not(run.status, everything, events, store.reviews),
+        program_path=str(program_path) if program_path else None,
+        export_path=str(export_path) if export_path else None,
+    )
+
+
+def detailed(summary: Summary, run: Run, store: Store) -> RunDetail:
+    """The outcome with the run's candidates and decisions."""
+    outcome = {field.name: getattr(summary, field.name) for field in fields(Summary)}
+    candidates = tuple(_line(row) for row in run_candidates(run, store))
+    return RunDetail(**outcome, candidates=candidates, decisions=tuple(store.events(run.id)))
+
+
+def _line(row: EvaluatedCandidate) -> CandidateLine:
+    candidate, timing = row.candidate, timing_of(row)
+    return CandidateLine(
+        id=candidate.id,
+        origin=candidate.origin,
+        idea=candidate.idea,
+        generation=candidate.generation,
+        parents=candidate.parents,
+        status=row.evaluation.status.value if row.evaluation else None,
+        speedup=timing.speedup if timing else None,
+        median_us=timing.median_us if timing else None,
+        program_hash=candidate.program_hash,
+    )
+
+
+def _median(row: EvaluatedCandidate) -> float:
+    timing = timing_of(row)
+    return timing.median_us if timing else float("inf")
