@@ -80,7 +80,7 @@ def propose(state: ProposeJob, runtime: Run) -> Command[str]:
     """One branch: have the coder write the program, then send it to be judged."""
     candidate_id = write(state["proposal"], runtime.context)
     onward = EvaluateJob(proposal=state["proposal"], candidate_id=candidate_id)
-    return Command(goto=Send(NodeName.EVALUATE, onward))
+    return Command(goto=Send(NodeName.EVALUATE.value, onward))
 
 
 def evaluate(state: EvaluateJob, runtime: Run) -> Update:

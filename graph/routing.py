@@ -14,7 +14,7 @@ def after_plan(state: RunState) -> list[Send] | Literal[NodeName.CRITIQUE]:
     if not state.proposals:
         return NodeName.CRITIQUE
     # A checkpoint keeps what is sent, and langgraph warns of any type in it that it does not know.
-    return [Send(NodeName.PROPOSE, ProposeJob(proposal=proposal)) for proposal in state.proposals]
+    return [Send(NodeName.PROPOSE.value, ProposeJob(proposal=proposal)) for proposal in state.proposals]
 
 
 def after_select(state: RunState) -> Literal[NodeName.PLAN, NodeName.VERIFY]:
