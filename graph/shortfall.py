@@ -39,7 +39,7 @@ def why_not(
     head = f"best candidate {timing.speedup:.2f}×"
     if timing.improved:
         return f"{head}, but {_refutation(best, events, reviews)}"
-    return f"{head}, but {_too_slow(timing, best.evaluation)}"
+    return f"{head}{_not_faster(timing, best.evaluation)}"
 
 
 def timing_of(row: EvaluatedCandidate) -> Timing | None:
@@ -68,18 +68,16 @@ def _refutation(best: EvaluatedCandidate, events: Sequence[AgentEvent], reviews:
     return f"it was {said[-1]}" if said else "it was refuted"
 
 
-def _too_slow(timing: Timing, evaluation: Evaluation) -> str:
+def _not_faster(timing: Timing, evaluation: Evaluation) -> str:
     """What keeps a candidate that passed from counting as faster."""
     eager = next(b for b in timing.baselines if b.name == "eager")
     low, high = eager.low_us / timing.high_us, eager.high_us / timing.low_us
-    if evaluation.profile is not None and evaluation.profile.authored_share == 0:
-        return "it calls the same kernels as PyTorch"
     if high < 1:
-        return "that is slower than PyTorch"
-    # To as many digits as show on which side of 1 an end lies.
+        return ": slower than PyTorch"
+    if evaluation.profile is not None and evaluation.profile.authored_share == 0:
+        return ", but it calls the same kernels as PyTorch"
     interval = f"{low:.3g} to {high:.3g}"
     if low <= 1:
-        return f"its interval, {interval}, includes 1"
-    return (
-        f"{interval} is within the {SAME_KERNELS_GAIN - 1:.0%} that calling the same kernels otherwise gains"
-    )
+        return f", but its interval, {interval}, includes 1"
+    gain = f"{SAME_KERNELS_GAIN - 1:.0%}"
+    return f", but {interval} is within the {gain} that calling the same kernels otherwise gains"

@@ -77,7 +77,7 @@ def _line(label: str, path: str) -> Text:
 
 def _status_text(summary: Summary) -> str:
     if summary.status == RunStatus.NOT_IMPROVED.value:
-        return "not improved: nothing better than PyTorch was found"
+        return "not improved: PyTorch stays"
     return summary.status.replace("_", " ")
 
 

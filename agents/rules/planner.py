@@ -123,7 +123,7 @@ def _replays(briefing: Briefing) -> Iterator[_Planned]:
             id="",
             generation=briefing.generation,
             move=Move.REPLAY,
-            idea=f"Replay the {len(member.program.steps)} steps of {member.candidate.id} as one CUDA graph",
+            idea=f"Replay the steps of {member.candidate.id} as one CUDA graph",
             bottleneck="launch",
             parents=(member.candidate.id,),
         )

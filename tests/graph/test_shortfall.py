@@ -58,7 +58,7 @@ def reason(
     ("best", "said"),
     [
         (row("a", 98.0, spread=0.03), "best candidate 1.02×, but its interval, 0.981 to 1.06, includes 1"),
-        (row("a", 150.0), "best candidate 0.67×, but that is slower than PyTorch"),
+        (row("a", 150.0), "best candidate 0.67×: slower than PyTorch"),
         (
             row("a", 97.5),
             "best candidate 1.03×, but 1.02 to 1.04 is within the 3% that calling the same kernels otherwise gains",
