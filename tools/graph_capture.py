@@ -202,6 +202,9 @@ def _identifier(text: str) -> str:
     return name if name and not name[0].isdigit() else f"m{name}"
 
 
-def operations(graph: Graph) -> Sequence[str]:
-    """The operations in order; equal for a problem and its reduced twin."""
-    return [node.op for node in graph.nodes]
+def operations(graph: Graph) -> Sequence[tuple[str, int]]:
+    """The operations in order, each with how many results it has; equal for a problem and its reduced twin.
+
+    A split of fewer rows can give fewer parts, and a plan names every part.
+    """
+    return [(node.op, len(node.outputs)) for node in graph.nodes]

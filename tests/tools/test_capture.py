@@ -77,6 +77,13 @@ def test_huge_inputs_are_captured_without_their_memory(tmp_path: Path) -> None:
     assert reply.reduced.graph.values["x"].shape == (2, 196608)
 
 
+def test_a_twin_of_a_split_has_as_many_parts(tmp_path: Path) -> None:
+    body = "return torch.relu(torch.split(x, 24, dim=0)[0])"
+    reply = capture_here(target_of(tmp_path, body, "[torch.randn(64, 3)]"), reduce_above=200)
+    parts = [[len(n.outputs) for n in p.graph.nodes] for p in (reply.problem, reply.reduced or reply.problem)]
+    assert parts[0] == parts[1] and 3 in parts[0]
+
+
 def test_a_twin_keeps_weights_and_operations(tmp_path: Path) -> None:
     target = target_of(
         tmp_path, "return self.l(x)", "[torch.randn(64, 64)]", init="self.l = nn.Linear(64, 64)"
