@@ -34,8 +34,9 @@ from graph.bench_report import render_markdown, render_plot
 from graph.build import store_path
 from graph.progress import Progress, StageStarted
 from graph.results import versions
-from graph.session import continue_run, find_summary, run_candidates, start_run
+from graph.session import continue_run, find_summary, start_run
 from graph.settings import Settings
+from graph.summary import run_candidates
 from memory.errors import BadInput, WorkerLost
 from memory.lock import RunLock
 from memory.records import SCHEMA_VERSION, Evaluation, Run, RunStatus

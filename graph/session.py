@@ -22,7 +22,6 @@ from graph.settings import Settings, settings_from_run
 from graph.shortfall import ENDED
 from graph.state import RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
-from graph.summary import run_candidates as run_candidates
 from memory.errors import BadInput
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
