@@ -2,6 +2,7 @@
 
 Here: one run a problem, and the report's files. Not here: finding the problems (graph.bench_problems), the results
 file (graph.bench_records), what the report says (graph.bench_report).
+One pool of workers serves all problems, and the next one is captured while the present one runs (graph.bench_ahead).
 Invariants: a problem that fails never stops the others; after a kill nothing finished is repeated and the run that
 was cut short is resumed. Problems share `home`: winners of earlier ones are recalled for later ones, and verdicts
 already in the store are reused; give an empty home for a benchmark that starts from nothing.
@@ -14,12 +15,12 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
+from graph.bench_ahead import CapturesAhead, Capturing, with_captures
 from graph.bench_problems import BenchProblem, find_problems
 from graph.bench_records import (
     BenchEntry,
@@ -31,18 +32,19 @@ from graph.bench_records import (
     write_whole,
 )
 from graph.bench_report import render_markdown, render_plot
-from graph.build import store_path
+from graph.build import open_pool, store_path
 from graph.progress import Progress, StageStarted
 from graph.results import versions
-from graph.session import continue_run, find_summary, start_run
+from graph.session import CAPTURING, continue_run, find_summary, record_run
 from graph.settings import Settings
 from graph.summary import run_candidates
-from memory.errors import BadInput, WorkerLost
+from memory.errors import BadInput, WarpsmithError, WorkerLost
 from memory.lock import RunLock
 from memory.records import SCHEMA_VERSION, Evaluation, Run, RunStatus
 from memory.store import Store
 from tools.machine import gpus_present
-from tools.problem import parse_target
+from tools.pool import LocalPool
+from tools.problem import Captured
 
 _UNRELATED = frozenset(("home", "export_dir", "archive_url", "workers", "review"))
 """Settings that say where and how fast, and change no outcome."""
@@ -81,6 +83,19 @@ class _Place:
 
 
 @dataclass(frozen=True)
+class _Shared:
+    """What all problems of a benchmark have in common."""
+
+    settings: Settings
+    store: Store
+    file: ResultsFile
+    place: _Place
+    pool: LocalPool
+    captures: CapturesAhead
+    tell: BenchListener
+
+
+@dataclass(frozen=True)
 class _Job:
     """A problem with what every entry of it says."""
 
@@ -88,6 +103,8 @@ class _Job:
     blank: BenchEntry
     known: BenchEntry | None
     """The entry that an earlier benchmark left for the same key."""
+    needs_capture: Path | None
+    """Its file, unless it is finished or a run of it was cut short."""
 
 
 def run_bench(
@@ -111,16 +128,18 @@ def run_bench(
     with RunLock(store_path(settings), lock_name(out)):
         file = ResultsFile(out, versions=versions(), settings=_identity(unattended))
         place = _place(unattended)
-        for position, problem in enumerate(problems, start=1):
-            job = _job(problem, unattended, place, file)
-            if job.known is not None and job.known.finished:
-                tell(ProblemFinished(job.known, position, len(problems), reused=True))
-                continue
-            tell(ProblemStarted(problem.name, position, len(problems)))
-            entry = _attempt(job, file, unattended, store, tell)
-            entry = entry.model_copy(update={"message": _without_folder(entry.message, folder)})
-            file.put(entry)
-            tell(ProblemFinished(entry, position, len(problems), reused=False))
+        with open_pool(unattended) as pool, CapturesAhead(unattended) as captures:
+            shared = _Shared(unattended, store, file, place, pool, captures, tell)
+            jobs = with_captures(_jobs(problems, shared), captures.begin)
+            for position, (job, capturing) in enumerate(jobs, start=1):
+                if job.known is not None and job.known.finished:
+                    tell(ProblemFinished(job.known, position, len(problems), reused=True))
+                    continue
+                tell(ProblemStarted(job.problem.name, position, len(problems)))
+                entry = _attempt(job, capturing, shared)
+                entry = entry.model_copy(update={"message": _without_folder(entry.message, folder)})
+                file.put(entry)
+                tell(ProblemFinished(entry, position, len(problems), reused=False))
         return file.results
 
 
@@ -167,7 +186,7 @@ def machine_line() -> str:
     """GPUs with their driver, processor cores, torch and Python."""
     gpus = "; ".join(gpus_present()) or "no GPU"
     cores = f"{platform.system()} {platform.machine()} with {os.cpu_count()} cores"
-    return f"{gpus}, {cores}, torch {version('torch')}, Python {platform.python_version()}"
+    return f"{gpus}, {cores}, torch {versions()['torch']}, Python {platform.python_version()}"
 
 
 def _place(settings: Settings) -> _Place:
@@ -176,8 +195,14 @@ def _place(settings: Settings) -> _Place:
     return _Place(device.name, source, machine_line())
 
 
-def _job(problem: BenchProblem, settings: Settings, place: _Place, file: ResultsFile) -> _Job:
-    key = _key(problem.path, settings, place)
+def _jobs(problems: Sequence[BenchProblem], shared: _Shared) -> Iterator[_Job]:
+    """Made one by one, when a capture may begin: an entry's key is of the text that was captured."""
+    return (_job(problem, shared) for problem in problems)
+
+
+def _job(problem: BenchProblem, shared: _Shared) -> _Job:
+    place = shared.place
+    key = _key(problem.path, shared.settings, place)
     blank = BenchEntry(
         name=problem.name,
         key=key,
@@ -186,7 +211,10 @@ def _job(problem: BenchProblem, settings: Settings, place: _Place, file: Results
         device=place.device,
         machine=place.machine,
     )
-    return _Job(problem, blank, file.find(problem.name, key))
+    known = shared.file.find(problem.name, key)
+    done = known is not None and known.finished
+    needed = not done and _cut_short(known, shared.settings, shared.store) is None
+    return _Job(problem, blank, known, problem.path if needed else None)
 
 
 def _key(path: Path, settings: Settings, place: _Place) -> str:
@@ -195,7 +223,7 @@ def _key(path: Path, settings: Settings, place: _Place) -> str:
         text = path.read_bytes()
     except OSError:
         text = b""
-    ours = [version("warpsmith"), SCHEMA_VERSION, place.device, place.machine]
+    ours = [versions()["warpsmith"], SCHEMA_VERSION, place.device, place.machine]
     parts = [hashlib.sha256(text).hexdigest(), _identity(settings), *ours]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -204,26 +232,35 @@ def _identity(settings: Settings) -> dict[str, str]:
     return {name: value for name, value in settings.as_text().items() if name not in _UNRELATED}
 
 
-def _attempt(
-    job: _Job, file: ResultsFile, settings: Settings, store: Store, tell: BenchListener
-) -> BenchEntry:
-    """One problem's entry, whatever becomes of it."""
+def _attempt(job: _Job, capturing: Capturing | None, shared: _Shared) -> BenchEntry:
+    """One problem's entry, whatever becomes of it. Its seconds are those of its own capture and of its run."""
+    begun: Run | Captured | WarpsmithError | None = _cut_short(job.known, shared.settings, shared.store)
+    captured_s = 0.0
+    if begun is None:
+        shared.tell(StageStarted(CAPTURING))
+        capture = (capturing or shared.captures.begin(job.problem.path)).result()
+        begun, captured_s = capture.outcome, capture.seconds
     started = time.monotonic()
-    entry = job.blank
+    entry = _outcome(job.blank, begun, shared)
+    return entry.model_copy(update={"seconds": round(captured_s + time.monotonic() - started, 3)})
+
+
+def _outcome(entry: BenchEntry, begun: Run | Captured | WarpsmithError, shared: _Shared) -> BenchEntry:
+    """The entry of a run that was cut short or begins with what was captured, or of a capture that failed."""
+    settings, store = shared.settings, shared.store
     try:
-        run = _cut_short(job.known, settings, store) or start_run(
-            parse_target(str(job.problem.path)), settings, store, tell
-        )
+        if isinstance(begun, WarpsmithError):
+            raise begun
+        run = begun if isinstance(begun, Run) else record_run(begun, settings, store)
         entry = entry.model_copy(update={"run": run.id})
-        file.put(entry)
+        shared.file.put(entry)
         if run.status is RunStatus.RUNNING:
-            continue_run(run, store, settings, tell)
-        entry = _judged(entry, store.run(run.id), store, settings)
+            continue_run(run, store, settings, shared.tell, pool=shared.pool)
+        return _judged(entry, store.run(run.id), store, settings)
     except BadInput as error:
-        entry = _failed(entry, "input", error)
+        return _failed(entry, "input", error)
     except WorkerLost as error:
-        entry = _failed(entry, "machine", error)
-    return entry.model_copy(update={"seconds": round(time.monotonic() - started, 3)})
+        return _failed(entry, "machine", error)
 
 
 def _cut_short(known: BenchEntry | None, settings: Settings, store: Store) -> Run | None:

@@ -66,7 +66,8 @@ class BenchEntry(Record):
     """Share of device time in the program's own kernels, 0 to 1; the rest is library calls."""
     evaluations: int = 0
     seconds: float = 0.0
-    """Wall seconds in the process that finished it."""
+    """Wall seconds of its capture, which may have been made while another problem ran, and of its run, in the process
+    that finished it."""
 
     @property
     def finished(self) -> bool:

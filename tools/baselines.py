@@ -50,7 +50,7 @@ def measured_baselines(
 def _try_oracle(case: Case, device: Device, load: Load) -> None:
     """One full-size trial and its answers. Raises: OutOfDeviceMemory."""
     if case.drawn and isinstance(device, DrawingDevice):
-        maker = DeviceTrials(case.problem.graph, device.place)
+        maker = case.drawer(device.place)
         maker.answers(maker.draw(case.drawn[0], load(case.drawn[0].base)))
 
 

@@ -6,15 +6,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
 
 from memory.records import BaselineTime, Diagnostic, Problem, Stage, TrialError
-from tools.device_trials import DeviceTrial
+from tools.binding import BoundPlan
+from tools.device_trials import DeviceTrial, DeviceTrials
 from tools.devices.port import Device, Fault
+from tools.lint import lint_plan
+from tools.lint_findings import LintFinding
 from tools.policy import Policy
 from tools.trial import Trial, TrialData
 
 Load = Callable[[Trial], TrialData]
 """Reads a trial; a cache that gives the same arrays again lets a device keep its uploads."""
+Lint = Callable[[BoundPlan], tuple[LintFinding, ...]]
+"""What static analysis says of a plan; a cache knows what was found ahead."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +41,40 @@ class Case:
     trusted: bool = False
     """The device can draw trials: there the captured graph agrees with the user's module in float64."""
 
+    @cached_property
+    def problem_hash(self) -> str:
+        """The problem's identity, worked out once for all candidates; it travels with the case."""
+        return self.problem.content_hash()
+
+    @cached_property
+    def policy_hash(self) -> str:
+        """The policy's."""
+        return self.policy.content_hash()
+
+    def drawer(self, place: torch.device) -> DeviceTrials:
+        """What draws and judges at the problem's own shapes: building a graph's callables takes longer than running
+        a small one, so once for all candidates."""
+        if place not in self._drawers:
+            self._drawers[place] = DeviceTrials(self.problem.graph, place)
+        return self._drawers[place]
+
+    @cached_property
+    def _drawers(self) -> dict[torch.device, DeviceTrials]:
+        return {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Callables of a device stay in their process."""
+        return {name: value for name, value in vars(self).items() if name != "_drawers"}
+
 
 @dataclass(frozen=True)
 class Bench:
-    """What a program is judged on, where, and how trials are read."""
+    """What a program is judged on, where, how trials are read and how text is judged."""
 
     case: Case
     device: Device
-    load: Load
+    load: Load = Trial.load
+    lint: Lint = lint_plan
 
 
 class Failure(Exception):

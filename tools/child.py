@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -69,6 +70,7 @@ class Ending(StrEnum):
     SIGNAL = "signal"
     EXIT = "exit"
     GARBLED = "garbled"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class Failure(Record):
 
     kind: Literal["bad_input", "capture", "internal"]
     message: str
+
+
+_EXIT_S = 8.0
+"""What a child that closed its channel may take to end: on a busy machine an interpreter's last steps take seconds."""
 
 
 class Child:
@@ -110,6 +116,7 @@ class Child:
         theirs.close()
         self._output = _Output(read_end)
         self._closed = False
+        self._cancelled = False
 
     def __enter__(self) -> Child:
         return self
@@ -147,6 +154,13 @@ class Child:
         except ValueError:
             return self._lose(Ending.GARBLED, f"sent an unreadable failure while {stage}")
 
+    def cancel(self) -> None:
+        """Make the request that another thread waits for, or the next one, end as Lost: the one method for others."""
+        self._cancelled = True
+        # Only our end is touched: a process id may be another process's by now, and the asking thread does the killing.
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """End the child and everything left in its process group. May be called again."""
         if self._closed:
@@ -171,7 +185,9 @@ class Child:
         return bytes(chunks)
 
     def _lose(self, ending: Ending | None, detail: str) -> Lost:
-        if ending is None and not self._wait_unreaped(2.0):
+        if ending is None and self._cancelled:
+            ending, detail = Ending.CANCELLED, f"was cancelled {detail}"
+        if ending is None and not self._wait_unreaped(_EXIT_S):
             ending, detail = Ending.GARBLED, f"closed its channel to us {detail}"
         self._closed = True
         self._channel.close()

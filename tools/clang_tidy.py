@@ -81,6 +81,8 @@ class Analysis:
     """At most one for a line, the weightiest."""
     unread: str | None = None
     """Why the source was not analysed."""
+    lasting: bool = True
+    """False where the machine was in the way, so that it may come out otherwise next time."""
 
 
 @dataclass
@@ -143,7 +145,7 @@ def _analyse(source: str, defines: tuple[tuple[str, str], ...], executable: Path
     if outcome.errors:
         outcome = _run(text, _bridge(None), executable)
     if outcome.unread is not None:
-        return Analysis((), outcome.unread)
+        return Analysis((), outcome.unread, lasting=outcome.lasting)
     return Analysis(_findings(source, list(_messages(outcome.output, before))))
 
 
@@ -154,6 +156,7 @@ class _Outcome:
     output: str
     errors: tuple[str, ...] = ()
     unread: str | None = None
+    lasting: bool = True
 
 
 def _run(text: str, bridge: str, executable: Path) -> _Outcome:
@@ -165,12 +168,12 @@ def _run(text: str, bridge: str, executable: Path) -> _Outcome:
         command = [str(executable), f"--config={config}", "--quiet", FILE_NAME, "--", *_FLAGS]
         ended = run_command(command, timeout_s=DEADLINE_S, confined=True, directory=folder)
     if ended.timed_out:
-        return _Outcome("", unread=f"clang-tidy took longer than {DEADLINE_S:g} s")
+        return _Outcome("", unread=f"clang-tidy took longer than {DEADLINE_S:g} s", lasting=False)
     errors = tuple(m["text"] for m in _MESSAGE.finditer(ended.stdout) if m["kind"] == "error")
     if errors:
         return _Outcome("", errors, errors[0])
     if ended.returncode != 0:
-        return _Outcome("", unread=f"clang-tidy ended with status {ended.returncode}")
+        return _Outcome("", unread=f"clang-tidy ended with status {ended.returncode}", lasting=False)
     return _Outcome(ended.stdout)
 
 

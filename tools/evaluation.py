@@ -12,7 +12,6 @@ from collections.abc import Callable
 from memory.records import (
     Diagnostic,
     Evaluation,
-    Problem,
     Profile,
     Program,
     Stage,
@@ -20,7 +19,7 @@ from memory.records import (
     Timing,
 )
 from tools.binding import BoundPlan
-from tools.case import Bench, Case, Failure, Load, Progress
+from tools.case import Bench, Case, Failure, Lint, Load, Progress
 from tools.devices.port import Device, DeviceLost, Fault
 from tools.lint import lint_plan
 from tools.profiling import summarise
@@ -42,16 +41,18 @@ class EvaluationLost(Exception):
         self.evaluation = evaluation
 
 
-def evaluate(program: Program, case: Case, device: Device, load: Load = Trial.load) -> Evaluation:
+def evaluate(
+    program: Program, case: Case, device: Device, load: Load = Trial.load, lint: Lint = lint_plan
+) -> Evaluation:
     """The verdict on `program`. Raises only for our own or the machine's faults (ToolMissing and the like).
 
     Raises: EvaluationLost where the device cannot be used any more after it.
     """
-    progress = Progress()
+    bench, progress = Bench(case, device, load, lint), Progress()
     try:
-        plan = _admit(program, case.problem, device, progress)
-        verify(program, plan, Bench(case, device, load), progress)
-        timed = _time(plan, Bench(case, device, load), progress)
+        plan = _admit(program, bench, progress)
+        verify(program, plan, bench, progress)
+        timed = _time(plan, bench, progress)
     except Failure as failure:
         return _evaluation(program, case, device, progress, failure.fault)
     except DeviceLost as lost:
@@ -59,7 +60,9 @@ def evaluate(program: Program, case: Case, device: Device, load: Load = Trial.lo
     return _evaluation(program, case, device, progress, None, timed)
 
 
-def check_trials(program: Program, case: Case, device: Device, load: Load = Trial.load) -> Evaluation | None:
+def check_trials(
+    program: Program, case: Case, device: Device, load: Load = Trial.load, lint: Lint = lint_plan
+) -> Evaluation | None:
     """Correctness alone, over the case's trials (a winner's soak); None where every trial passes.
 
     Raises: EvaluationLost where the device cannot be used any more after it.
@@ -74,10 +77,12 @@ def check_trials(program: Program, case: Case, device: Device, load: Load = Tria
                     run_trial(subject, trial, trial.load(), device, progress)
         verify_drawn(plan, bench, progress)
 
-    return _partly(trials, program, Bench(case, device, load))
+    return _partly(trials, program, Bench(case, device, load, lint))
 
 
-def sanitize(program: Program, case: Case, device: Device, load: Load = Trial.load) -> Evaluation | None:
+def sanitize(
+    program: Program, case: Case, device: Device, load: Load = Trial.load, lint: Lint = lint_plan
+) -> Evaluation | None:
     """One sanitized run on the first trial, whatever its values; None where nothing was found.
 
     Raises: EvaluationLost where the device cannot be used any more after it.
@@ -91,7 +96,7 @@ def sanitize(program: Program, case: Case, device: Device, load: Load = Trial.lo
         if isinstance(executed, Fault):
             raise Failure(executed)
 
-    return _partly(run, program, Bench(case, device, load))
+    return _partly(run, program, Bench(case, device, load, lint))
 
 
 def _partly(
@@ -100,7 +105,7 @@ def _partly(
     """The verdict where an admitted program fails in these stages; None where it does not."""
     case, device, progress = bench.case, bench.device, Progress()
     try:
-        stages(_admit(program, case.problem, device, progress), bench, progress)
+        stages(_admit(program, bench, progress), bench, progress)
     except Failure as failure:
         return _evaluation(program, case, device, progress, failure.fault)
     except DeviceLost as lost:
@@ -108,9 +113,9 @@ def _partly(
     return None
 
 
-def _admit(program: Program, problem: Problem, device: Device, progress: Progress) -> BoundPlan:
+def _admit(program: Program, bench: Bench, progress: Progress) -> BoundPlan:
     with progress.entering(Stage.SCHEMA):
-        plan, complaints = validate(program, problem, device.gpu)
+        plan, complaints = validate(program, bench.case.problem, bench.device.gpu)
         if complaints or plan is None:
             raise Failure(Fault(Status.SCHEMA_ERROR, complaints))
     with progress.entering(Stage.LINT):
@@ -122,7 +127,7 @@ def _admit(program: Program, problem: Problem, device: Device, progress: Progres
                 line=finding.line,
                 severe=finding.severity == "severe",
             )
-            for finding in lint_plan(plan)
+            for finding in bench.lint(plan)
         ]
         if any(d.severe for d in diagnostics):
             raise Failure(Fault(Status.LINT_ERROR, tuple(diagnostics)))
@@ -163,8 +168,8 @@ def _evaluation(
     found = (*(fault.diagnostics if fault else ()), *dict.fromkeys(progress.warnings))
     return Evaluation(
         program_hash=program.content_hash(),
-        problem_hash=case.problem.content_hash(),
-        policy_hash=case.policy.content_hash(),
+        problem_hash=case.problem_hash,
+        policy_hash=case.policy_hash,
         device=device.name,
         status=fault.status if fault else Status.PASSED,
         stage=progress.stage,

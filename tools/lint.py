@@ -9,6 +9,7 @@ by itself, the sanitizer and the oracle judge.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tools.binding import BoundPlan
 from tools.clang_tidy import analyse
@@ -26,18 +27,33 @@ from tools.signature import kernel_signatures
 
 _MAX_DEPTH = 250
 
-__all__ = ["LintFinding", "lint", "lint_plan"]
+__all__ = ["LintFinding", "Linted", "lint", "lint_plan", "lint_whole"]
+
+
+@dataclass(frozen=True)
+class Linted:
+    """What static analysis says about a plan."""
+
+    findings: tuple[LintFinding, ...]
+    lasting: bool = True
+    """False where the machine kept clang-tidy from an answer, so that it may have one next time."""
 
 
 def lint_plan(plan: BoundPlan) -> tuple[LintFinding, ...]:
-    """Everything static analysis says about a plan: the lints at its own sizes, then clang-tidy where it is installed.
+    """All that static analysis says about a plan: the lints at its own sizes, then clang-tidy where it is installed."""
+    return lint_whole(plan).findings
+
+
+def lint_whole(plan: BoundPlan) -> Linted:
+    """The same, for who keeps it.
 
     clang-tidy is not asked about a source that has severe findings already: it must not see what reaches outside.
     """
     found = lint(plan.source, plan.entries, tuple(sorted(plan.defines.items())), plan)
-    if plan.source.strip() and not any(f.severity == "severe" for f in found):
-        found += analyse(plan.source, plan.defines).findings
-    return _ordered(found)
+    if not plan.source.strip() or any(f.severity == "severe" for f in found):
+        return Linted(_ordered(found))
+    analysis = analyse(plan.source, plan.defines)
+    return Linted(_ordered((*found, *analysis.findings)), analysis.lasting)
 
 
 def lint(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from tools.lint_findings import LintFinding
-from tools.nvrtc_syntax import line_at, text_of, walk
+from tools.nvrtc_syntax import line_at, nodes_of, text_of, walk
 
 _BARRIER = re.compile(
     r"__sync(?:threads|warp)\w*|__barrier_sync\w*|\bsync\b|\bbarrier\b|\bwait\w*|\barrive\w*|\basm\b|__asm"
@@ -198,10 +198,8 @@ def barrier_findings(root: Node) -> list[LintFinding]:
     """At most one finding per shared object of each kernel."""
     found: list[LintFinding] = []
     outer = frozenset(_shared_names([n for n in root.children if n.type == "declaration"]))
-    for function in walk(root):
-        if function.type != "function_definition" or not any(
-            c.type == "__global__" for c in function.children
-        ):
+    for function in nodes_of(root, "function_definition"):
+        if not any(c.type == "__global__" for c in function.children):
             continue
         body = function.child_by_field_name("body")
         if body is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from tools.nvrtc_syntax import text_of, walk
+from tools.nvrtc_syntax import nodes_of, text_of, walk
 
 LEAVING = frozenset({"return_statement", "goto_statement", "break_statement", "continue_statement"})
 LEAVING_LOOP = LEAVING - {"continue_statement"}
@@ -84,14 +84,15 @@ def hidden_in(root: Node) -> Hidden:
     """The macros and functions of a source that hide something from a reader of their calls."""
     control: set[str] = set()
     changing: set[str] = set()
-    for node in walk(root):
+    kinds = ("preproc_function_def", "preproc_def", "function_declarator", "init_declarator")
+    for node in nodes_of(root, *kinds):
         if node.type in ("preproc_function_def", "preproc_def"):
             name = text_of(node.child_by_field_name("name"))
             if node.type == "preproc_function_def":
                 changing.add(name)
             if _CONTROL.search(text_of(node.child_by_field_name("value"))):
                 control.add(name)
-        elif node.type in ("function_declarator", "init_declarator") and _writes_through(node):
+        elif _writes_through(node):
             changing.add(text_of(node.child_by_field_name("declarator")))
     return Hidden(frozenset(control), frozenset(changing))
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from tree_sitter import Node
 
 from tools.lint_names import LEAVING, LEAVING_FUNCTION, Names, Span, hidden_in
-from tools.nvrtc_syntax import parse_cuda, text_of, walk
+from tools.nvrtc_syntax import nodes_of, parse_cuda, text_of
 
 _UNKNOWN_REPEAT = frozenset({"while_statement", "do_statement", "switch_statement", "lambda_expression"})
 
@@ -33,9 +33,8 @@ def kernels(root: Node) -> list[Node]:
     """The `__global__` functions that have a body."""
     return [
         node
-        for node in walk(root)
-        if node.type == "function_definition"
-        and any(child.type == "__global__" for child in node.children)
+        for node in nodes_of(root, "function_definition")
+        if any(child.type == "__global__" for child in node.children)
         and node.child_by_field_name("body") is not None
     ]
 

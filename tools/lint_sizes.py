@@ -21,7 +21,7 @@ from tools.lint_names import Names, declaration_of
 from tools.lint_paths import guards_of
 from tools.lint_scope import Launch, Scope
 from tools.lint_values import Range, number, type_named
-from tools.nvrtc_syntax import line_at, text_of, walk
+from tools.nvrtc_syntax import line_at, nodes_of, text_of, walk
 from tools.signature import Signature
 
 _MAX_LAUNCHES = 8
@@ -168,10 +168,10 @@ def short(node: Node) -> str:
 def aliases_in(root: Node) -> dict[str, str]:
     """`typedef` and `using` names with the words they stand for."""
     found: dict[str, str] = {}
-    for node in walk(root):
+    for node in nodes_of(root, "type_definition", "alias_declaration"):
         if node.type == "type_definition":
             declarator = text_of(node.child_by_field_name("declarator"))
             found[declarator] = text_of(node.child_by_field_name("type"))
-        elif node.type == "alias_declaration":
+        else:
             found[text_of(node.child_by_field_name("name"))] = text_of(node.child_by_field_name("type"))
     return found

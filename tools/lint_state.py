@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from tools.lint_findings import LintFinding
-from tools.nvrtc_syntax import line_at, parse_cuda, text_of, walk
+from tools.nvrtc_syntax import line_at, nodes_of, parse_cuda, text_of, walk
 
 _SCOPES = re.compile(
     r"translation_unit|namespace_definition|declaration_list|linkage_specification|template_declaration|ERROR"
@@ -31,12 +31,11 @@ _FIXED = re.compile(
 
 def state_findings(root: Node, source: str) -> list[LintFinding]:
     """Findings on globals, static locals, initialisers and bodyless functions, also those made by macros."""
-    defined = {_function_name(n) for n in walk(root) if n.type == "function_definition"}
+    defined = {_function_name(n) for n in nodes_of(root, "function_definition")}
     constructed = _types_with_constructors(root)
     found: list[LintFinding] = []
-    for node in walk(root):
-        if node.type in ("declaration", "field_declaration"):
-            found += _declaration(node, defined, constructed)
+    for node in nodes_of(root, "declaration", "field_declaration"):
+        found += _declaration(node, defined, constructed)
     for match in _FUNCTION_MACRO.finditer(source):
         found += _macro_body(match["body"], source.count("\n", 0, match.start()) + 1)
     return found
@@ -165,12 +164,10 @@ def _function_name(node: Node) -> str:
 
 def _types_with_constructors(root: Node) -> set[str]:
     names: set[str] = set()
-    for node in walk(root):
-        if node.type in ("struct_specifier", "class_specifier"):
-            name = text_of(node.child_by_field_name("name"))
-            members = [n for n in walk(node) if n.type == "function_definition"]
-            if name and any(_function_name(m) == name for m in members):
-                names.add(name)
+    for node in nodes_of(root, "struct_specifier", "class_specifier"):
+        name = text_of(node.child_by_field_name("name"))
+        if name and any(_function_name(m) == name for m in nodes_of(node, "function_definition")):
+            names.add(name)
     return names
 
 

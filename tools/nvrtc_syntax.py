@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 import tree_sitter_cuda
-from tree_sitter import Language, Node, Parser
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 # Whatever is left open is taken to run on to where it must end: looking for a close that is not there again and
 # again would cost quadratic time on hostile text.
@@ -37,11 +37,18 @@ _MAX_NESTING = 6
 _MAX_GROWTH_CHARS = 500_000
 
 
+_MAX_QUERIED = 10_000
+"""Nodes; a query over as many takes 0.1 s at worst."""
+_REMEMBERED = 16
+"""Texts whose readings are kept: one candidate's rules ask for the same again and again."""
+
+
 @cache
 def _parser() -> Parser:
     return Parser(Language(tree_sitter_cuda.language()))
 
 
+@lru_cache(_REMEMBERED)
 def parse_cuda(source: str) -> Node:
     """The root of the syntax tree; positions are 0-based rows.
 
@@ -59,6 +66,26 @@ def walk(node: Node) -> Iterator[Node]:
         current = stack.pop()
         yield current
         stack.extend(reversed(current.children))
+
+
+def nodes_of(root: Node, *kinds: str) -> list[Node]:
+    """Those nodes that `walk` gives whose type is one of `kinds`, in its order.
+
+    Asked of the parser's own library, for making an object of every node takes longer than parsing; but its queries
+    take quadratic time over hostile trees, so large ones are walked.
+    """
+    if root.descendant_count > _MAX_QUERIED:
+        return [node for node in walk(root) if node.type in kinds]
+    found = QueryCursor(_query(kinds)).captures(root).get("found", [])
+    # Where two begin at one place the outer one comes first.
+    return sorted(found, key=lambda node: (node.start_byte, -node.end_byte, -node.descendant_count))
+
+
+@cache
+def _query(kinds: tuple[str, ...]) -> Query:
+    language = _parser().language
+    assert language is not None
+    return Query(language, " ".join(f"({kind}) @found" for kind in kinds))
 
 
 def text_of(node: Node | None) -> str:
@@ -81,6 +108,7 @@ def line_at(node: Node) -> int:
     return node.start_point.row + 1
 
 
+@lru_cache(_REMEMBERED)
 def mask_text(source: str) -> str:
     """The source with comments and the insides of strings blanked out, line by line of the same length."""
 
@@ -94,6 +122,7 @@ def mask_text(source: str) -> str:
     return _TOKEN.sub(blank, source)
 
 
+@lru_cache(_REMEMBERED)
 def expand_macros(source: str, defines: tuple[tuple[str, str], ...] = ()) -> str:
     """Replace object-like macros, those of `defines` and those the source defines, outside strings and directives.
 

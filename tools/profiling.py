@@ -201,6 +201,8 @@ def _numbers(step: StepProfile) -> str:
         parts.append(f"L2 hits {step.l2_hit_rate:.0%}")
     if step.load_sectors_per_request is not None:
         parts.append(f"{step.load_sectors_per_request:.1f} sectors per load request")
+    if step.store_sectors_per_request is not None:
+        parts.append(f"{step.store_sectors_per_request:.1f} per store request")
     if step.bank_conflicts:
         parts.append(f"{step.bank_conflicts:,.0f} bank conflicts")
     if step.tensor_fraction:

@@ -15,7 +15,6 @@ from memory.errors import BadInput
 from memory.records import BaselineTime, Diagnostic, Stage, Status
 from tools.binding import BoundPlan
 from tools.case import Bench, Case, Failure, Load, Progress
-from tools.device_trials import DeviceTrials
 from tools.devices.port import Contest, Device, DrawingDevice, Fault, Given, Measured, RacingDevice
 from tools.verification import Results, judge, noted
 
@@ -49,7 +48,7 @@ def race_sets(case: Case, device: Device, load: Load) -> tuple[Given, ...]:
     if case.drawn:
         if not isinstance(device, DrawingDevice):
             raise BadInput(f"{device.name} cannot draw trials itself")
-        maker = DeviceTrials(case.problem.graph, device.place)
+        maker = case.drawer(device.place)
         return tuple(maker.draw(trial, load(trial.base)) for trial in case.drawn[:RACE_TRIALS])
     if case.twin is not case.problem:
         raise BadInput(
@@ -69,7 +68,7 @@ def _complaints(
         trial = case.trials[index]
         return noted(judge(subject, trial, bench.load(trial), made[1], bench.device), progress)
     given, results = (cast("Mapping[str, torch.Tensor]", side) for side in made)
-    maker = DeviceTrials(case.problem.graph, next(iter(results.values())).device)
+    maker = case.drawer(next(iter(results.values())).device)
     found = maker.judge(maker.answers(given), subject.named(results), case.drawn[index].about, subject.rule)
     return noted(found, progress)
 

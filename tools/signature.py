@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from tree_sitter import Node
 
 from memory.records import DType
-from tools.nvrtc_syntax import expand_macros, line_at, mask_text, parse_cuda, text_of, walk
+from tools.nvrtc_syntax import expand_macros, line_at, mask_text, nodes_of, parse_cuda, text_of, walk
 
 _DTYPES: dict[str, DType] = {
     "float": DType.F32,
@@ -54,6 +55,8 @@ _NOT_TYPE = re.compile(
 )
 _KERNEL_HEAD = re.compile(r"\b__global__\b[^;{}]{0,300}?\b(?P<name>(?!__)\w{1,100})\s{0,50}\(")
 _MAX_REREAD = 16
+_REMEMBERED = 4
+"""Texts whose signatures are kept: a candidate's checks and rules ask for them in turn."""
 _MAX_DIGITS = 20
 _MAX_BOUND_DEPTH = 20
 _NUMBER = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)[uUlL]*$")
@@ -95,6 +98,11 @@ class Signature:
 
 def kernel_signatures(source: str, defines: tuple[tuple[str, str], ...] = ()) -> dict[str, Signature]:
     """Every kernel of the source by name; where a name comes twice a definition beats a declaration."""
+    return dict(_kernel_signatures(source, defines))
+
+
+@lru_cache(_REMEMBERED)
+def _kernel_signatures(source: str, defines: tuple[tuple[str, str], ...]) -> dict[str, Signature]:
     text = expand_macros(source, defines)
     root = parse_cuda(text)
     aliases = _type_aliases(root)
@@ -111,9 +119,7 @@ def kernel_signatures(source: str, defines: tuple[tuple[str, str], ...] = ()) ->
 
 def _signatures_below(root: Node, aliases: dict[str, str]) -> dict[str, Signature]:
     found: dict[str, Signature] = {}
-    for node in walk(root):
-        if node.type not in ("function_definition", "declaration", "ERROR"):
-            continue
+    for node in nodes_of(root, "function_definition", "declaration", "ERROR"):
         if not any(child.type == "__global__" for child in node.children):
             continue
         signature = _signature(node, aliases)
@@ -254,13 +260,13 @@ def _has_c_linkage(node: Node) -> bool:
 def _type_aliases(root: Node) -> dict[str, str]:
     """`typedef` and `using` names of the source with what they stand for."""
     aliases: dict[str, str] = {}
-    for node in walk(root):
+    for node in nodes_of(root, "type_definition", "alias_declaration"):
         if node.type == "type_definition":
             declarator = node.child_by_field_name("declarator")
             stars = text_of(declarator).count("*")
             qualifiers = " ".join(text_of(n) for n in node.children if n.type == "type_qualifier")
             target = f"{qualifiers} {text_of(node.child_by_field_name('type'))}"
             aliases[text_of(declarator).strip("* ")] = target + "*" * stars
-        elif node.type == "alias_declaration":
+        else:
             aliases[text_of(node.child_by_field_name("name"))] = text_of(node.child_by_field_name("type"))
     return aliases

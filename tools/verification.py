@@ -18,7 +18,6 @@ from tools.arrays import Array
 from tools.binding import BindError, BoundPlan, bind
 from tools.case import Bench, Case, Failure, Progress
 from tools.correctness import Comparison, Subject, Tolerance, compare
-from tools.device_trials import DeviceTrials
 from tools.devices.port import Device, DrawingDevice, Executed, Fault, Given, Loaded, Ran
 from tools.tensor_compare import TensorSubject, compare_tensors
 from tools.trial import Trial, TrialData
@@ -90,7 +89,7 @@ def verify_drawn(plan: BoundPlan, bench: Bench, progress: Progress) -> None:
     if not isinstance(device, DrawingDevice):
         raise BadInput(f"{device.name} cannot draw trials itself")
     subject = load_plan(plan, case.problem.graph, bench, progress)
-    maker = DeviceTrials(case.problem.graph, device.place)
+    maker = case.drawer(device.place)
     for index, trial in enumerate(case.drawn):
         sanitize = index == 0
         with progress.entering(Stage.SANITIZE if sanitize else Stage.CORRECTNESS):

@@ -10,21 +10,24 @@ agent wrote as host code is ever imported here.
 from __future__ import annotations
 
 import os
-import signal
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from memory.errors import WarpsmithError
 from memory.records import Evaluation, Program
 from tools.baselines import measured_baselines
 from tools.case import Case
 from tools.devices.build import DeviceSpec, open_device
-from tools.devices.port import Baselines, CompileMode, Device, DeviceLost
+from tools.devices.port import Baselines, CompileMode, Device, DeviceLost, DrawingDevice
 from tools.evaluation import EvaluationLost, check_trials, evaluate, sanitize
+from tools.lint_cache import LintCache
 from tools.trial_cache import TrialCache
+from tools.worker_process import READY, WorkerFailure, questions, settle
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class EvaluationJob:
         scale = max(1.0, trials / 10) if self.kind == "soak" else 1.0
         return self.case.policy.deadline_s * scale
 
+    @property
+    def question(self) -> Question:
+        """The job without its case."""
+        return partial(EvaluationJob, self.program, kind=self.kind)
+
 
 @dataclass(frozen=True)
 class BaselineJob:
@@ -52,8 +60,15 @@ class BaselineJob:
     """torch.compile's modes to time besides eager; each takes seconds to minutes."""
     deadline_s: float = 900.0
 
+    @property
+    def question(self) -> Question:
+        """The job without its case."""
+        return partial(BaselineJob, modes=self.modes, deadline_s=self.deadline_s)
+
 
 Job = EvaluationJob | BaselineJob
+Question = Callable[[Case], Job]
+"""What goes over the pipe, where the case has been before."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +77,6 @@ class WorkerSpec:
 
     device: DeviceSpec
     cache_dir: Path
-
-
-@dataclass(frozen=True)
-class WorkerFailure:
-    """Our own or the machine's fault inside a worker, brought back to be raised where the job was given."""
-
-    kind: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -83,50 +90,60 @@ Answer = Evaluation | LastAnswer | Baselines | WorkerFailure | None
 """None answers a soak or a sanitizing that passed."""
 
 
+@dataclass
+class _Workplace:
+    """What a worker keeps from one candidate to the next."""
+
+    device: Device
+    lints: LintCache
+    trials: TrialCache
+    problem_hash: str | None = None
+
+    def turn_to(self, case: Case) -> None:
+        """Keep nothing of another problem: its uploads and arrays would take memory that this one may need."""
+        if self.problem_hash not in (None, case.problem_hash):
+            self.trials = TrialCache()
+            if isinstance(self.device, DrawingDevice):
+                self.device.release()
+        self.problem_hash = case.problem_hash
+
+
 def serve(connection: Connection, spec: WorkerSpec) -> None:
-    """Entry of a worker process: answer jobs until the pipe closes or None arrives."""
-    # A group of its own, so that one kill ends the worker and whatever it started.
-    os.setsid()
-    # The coordinator decides what an interrupt means; a worker just ends when its pipe does.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Entry of a worker process: answer jobs until the pipe closes."""
+    settle()
     try:
         with open_device(spec.device, spec.cache_dir) as device:
-            connection.send("ready")
-            _answer_jobs(connection, device)
+            connection.send(READY)
+            _answer_jobs(connection, _Workplace(device, LintCache(spec.cache_dir), TrialCache()))
     except WarpsmithError as error:
         # The machine lacks something: the coordinator raises it where the first job was given.
-        connection.send(WorkerFailure(type(error).__name__, str(error)))
+        connection.send(WorkerFailure.of(error))
 
 
-def _answer_jobs(connection: Connection, device: Device) -> None:
-    trials = TrialCache()
-    while True:
-        try:
-            job = connection.recv()
-        except (EOFError, ConnectionResetError):
-            return
-        if job is None:
-            return
-        answer = _answer(job, device, trials)
+def _answer_jobs(connection: Connection, place: _Workplace) -> None:
+    for case, question in questions(connection):
+        place.turn_to(case)
+        answer = _answer(cast("Question", question)(case), place)
         connection.send(answer)
         if isinstance(answer, LastAnswer):
             # Not a return: closing a broken CUDA context raises or hangs.
             os._exit(0)
 
 
-def _answer(job: Job, device: Device, trials: TrialCache) -> Answer:
+def _answer(job: Job, place: _Workplace) -> Answer:
+    device, load, lint = place.device, place.trials.load, place.lints.findings
     try:
         if isinstance(job, BaselineJob):
-            return measured_baselines(job.case, device, trials.load, job.modes)
+            return measured_baselines(job.case, device, load, job.modes)
         if job.kind == "soak":
-            return check_trials(job.program, job.case, device, trials.load)
+            return check_trials(job.program, job.case, device, load, lint)
         if job.kind == "sanitize":
-            return sanitize(job.program, job.case, device, trials.load)
-        return evaluate(job.program, job.case, device, trials.load)
+            return sanitize(job.program, job.case, device, load, lint)
+        return evaluate(job.program, job.case, device, load, lint)
     except EvaluationLost as lost:
         return LastAnswer(lost.evaluation)
     except WarpsmithError as error:
-        return WorkerFailure(type(error).__name__, str(error))
+        return WorkerFailure.of(error)
     except DeviceLost:
         # A baseline broke the context; dying is how the pool learns that this worker is spent.
         os._exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,8 +16,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from graph.bench import lock_name, machine_line
+from graph.bench import ProblemFinished, lock_name, machine_line, run_bench
 from graph.bench_records import BenchEntry, BenchResults, BenchStatus, read_results
+from graph.build import open_store
+from graph.settings import resolve_settings
 from memory.lock import RunLock
 from tests.graph.test_cli import LIBRARY_BOUND
 from tests.graph.test_run import ROOT, environment
@@ -155,6 +158,48 @@ def test_a_finished_benchmark_does_only_what_has_changed(resumed: Resumed) -> No
     after = benchmark.results.entries
     assert after[:2] == before[:2]
     assert "still none" in (after[2].message or "")
+
+
+def test_all_problems_share_one_pool_and_the_next_is_captured_while_one_runs(tmp_path: Path) -> None:
+    folder, note = tmp_path / "problems", tmp_path / "loaded"
+    folder.mkdir()
+    noting = f"import time\nwith open({str(note)!r}, 'a') as note:\n    print(time.time(), file=note)\n"
+    slow = "import time\ntime.sleep(1)\n"
+    texts = {
+        "1_scaled": module_text(2048, 512),
+        "2_product": noting + LIBRARY_BOUND,
+        "3_broken": slow + BROKEN,
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+    settings = resolve_settings(
+        home=tmp_path / "home",
+        export_dir=tmp_path / "kernels",
+        population=2,
+        generations=1,
+        soak_trials=5,
+        workers=1,
+    )
+    finished: dict[str, float] = {}
+    workers: list[set[int | None]] = []
+
+    def listen(event: object) -> None:
+        if isinstance(event, ProblemFinished):
+            finished[event.entry.name] = time.time()
+            workers.append({process.pid for process in multiprocessing.active_children()})
+
+    with open_store(settings) as store:
+        results = run_bench(folder, tmp_path / "results.json", settings, store, listen)
+    assert [entry.status for entry in results.entries] == [
+        BenchStatus.IMPROVED, BenchStatus.NOT_IMPROVED, BenchStatus.FAILED,
+    ]  # fmt: skip
+    assert float(note.read_text().split()[0]) < finished["1_scaled"] < finished["2_product"]
+    assert len(workers[0]) == 1 and workers == [workers[0]] * 3
+    assert multiprocessing.active_children() == []
+    # The broken one was captured while the second ran, and its second of sleep is its own.
+    broken = results.entries[2]
+    assert "no luck" in (broken.message or "") and broken.fault == "input"
+    assert broken.seconds > 1 > finished["3_broken"] - finished["2_product"]
 
 
 def test_two_benchmarks_do_not_write_to_one_file(resumed: Resumed) -> None:

@@ -96,7 +96,20 @@ def test_an_interrupted_benchmark_says_how_to_continue(folder: Path) -> None:
         assert press(process) == "warpsmith: interrupted; the same command continues\n"
 
 
+def test_an_interrupted_benchmark_leaves_no_capture_that_was_made_ahead(folder: Path) -> None:
+    note = folder / "pid"
+    (folder / "problems" / "zeta.py").write_text(
+        f"import os, time\nopen({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n{module_text()}"
+    )
+    with start(folder, "bench", "problems", "--quiet", home="home") as process:
+        wait_for(lambda: evaluations(folder / "home") and note.exists(), process)
+        assert int(note.read_text()) in descendants(process.pid)
+        assert press(process) == "warpsmith: interrupted; the same command continues\n"
+
+
 def test_outside_interrupts_mean_what_they_meant_before() -> None:
+    # A test run started in the background of a script has interrupts ignored.
+    outer = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.getsignal(signal.SIGINT)
     with interruptible("nothing"):
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -104,6 +117,7 @@ def test_outside_interrupts_mean_what_they_meant_before() -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, outer)
 
 
 def test_descendants_are_found_through_children() -> None:

@@ -117,8 +117,10 @@ def test_scalars_arrive_as_their_types(device: Device) -> None:
 
 def test_buffers_are_poisoned_unless_declared_zero(device: Device) -> None:
     silent = KERNEL.replace("y[i] =", "if (i < 0) y[i] =")
-    untouched = results(device, scaled_relu_program(silent))["y"]
-    assert np.isnan(untouched).all()
+    untouched = [results(device, scaled_relu_program(silent))["y"].tobytes() for _ in range(3)]
+    # One byte throughout; a device may change it from run to run, and zero may be among them.
+    assert all(len(set(content)) == 1 for content in untouched)
+    assert any(content[0] for content in untouched)
     zeroed = (Buffer(name="y", shape=("ROWS", "COLS"), dtype=DType.F32, zero=True),)
     assert not results(device, scaled_relu_program(silent, buffers=zeroed))["y"].any()
 

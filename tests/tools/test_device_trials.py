@@ -5,6 +5,7 @@ The device here is the simulator with torch's CPU tensors; tests/gpu runs the sa
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,9 @@ class DrawingRacer(ScriptedRacer):
     def upload(self, array: Array, dtype: DType) -> torch.Tensor:
         return tensor_from(np.array(array), dtype)
 
+    def release(self) -> None:
+        """Nothing is kept."""
+
     def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
         arrays = {
             name: array_from(value.contiguous()) if isinstance(value, torch.Tensor) else value
@@ -64,6 +68,18 @@ def drawn_case(folder: Path, rows: int = 67, columns: int = 40) -> Case:
     kinds = (Distribution.AUTHOR, Distribution.NORMAL, Distribution.SPECIAL)
     drawn = tuple(DeviceTrial(i, kind, case.trials[0], move_weights=i > 0) for i, kind in enumerate(kinds))
     return replace(case, drawn=drawn)
+
+
+def test_a_case_builds_its_graphs_callables_once_and_leaves_them_behind_when_it_travels(
+    tmp_path: Path,
+) -> None:
+    case = drawn_case(tmp_path)
+    maker = case.drawer(CPU)
+    assert case.drawer(torch.device("cpu")) is maker and replace(case).drawer(CPU) is not maker
+    assert case.problem_hash == case.problem.content_hash()
+    sent = pickle.loads(pickle.dumps(case))
+    assert sent == case and sent.problem_hash == case.problem_hash
+    assert sent.drawer(CPU) is not maker
 
 
 # --- values ---------------------------------------------------------------------------------------------------

@@ -43,11 +43,11 @@ HOSTILE: dict[str, str] = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_hostile_text_is_read_in_bounded_time(name: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()  # of ours alone: other tests may have the processor meanwhile
     lint(HOSTILE[name], ("k",))
     kernel_signatures(HOSTILE[name])
     forbidden_directives(HOSTILE[name])
-    assert time.monotonic() - started < 10.0
+    assert time.process_time() - started < 10.0
 
 
 def test_text_beyond_the_bound_is_refused_unread() -> None:

@@ -71,7 +71,7 @@ def test_a_stored_result_comes_back_whole_and_marked(
 def test_any_damage_is_a_miss_and_the_entry_goes(
     tmp_path_factory: pytest.TempPathFactory, position: float, flip: int, cut: bool
 ) -> None:
-    logging.getLogger("tools.nvrtc_cache").setLevel(logging.ERROR)
+    logging.getLogger("tools.entry_cache").setLevel(logging.ERROR)
     cache = CompileCache(tmp_path_factory.mktemp("cache"))
     cache.store("ab" * 32, RESULT)
     (path,) = cache.root.glob("*/*.entry")
@@ -113,7 +113,7 @@ def test_the_longest_unused_entries_go_first(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="compile cache"):
+    with pytest.raises(BadInput, match="cannot create the cache"):
         CompileCache(tmp_path / "file")
 
 
@@ -156,4 +156,4 @@ def test_a_timeout_is_not_remembered(tmp_path: Path) -> None:
     with NvrtcCompiler(tmp_path, timeout_s=0.05) as compiler:
         result = compiler.compile(request)
         assert isinstance(result, CompileRejected) and result.reason == "timeout"
-        assert list((tmp_path / "nvrtc-v1").rglob("*.entry")) == []
+        assert list(tmp_path.rglob("*.entry")) == []

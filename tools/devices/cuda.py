@@ -98,6 +98,12 @@ class CudaDevice:
         raw = self.context.uploads.get(array, spec)
         return raw[: spec.bytes].view(torch_dtype(dtype)).view(array.shape)
 
+    def release(self) -> None:
+        """Forget the program loaded last and every upload, and hand the memory back."""
+        self._last = None
+        self.context.uploads.clear()
+        torch.cuda.empty_cache()
+
     def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
         """One checked forward, its results left on the GPU: valid until the next. Raises: DeviceLost."""
         if not isinstance(loaded, CudaProgram):

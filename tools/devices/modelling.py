@@ -112,7 +112,7 @@ def _kernel(step: BoundKernel, metrics: KernelMetrics, ptxas: PtxasResources, gp
     time = modelled_kernel_us(metrics, resources, launch_of(step), gpu)
     threads = step.block[0] * step.block[1] * step.block[2]
     occupancy = theoretical_occupancy(ptxas, threads, step.shared_bytes, gpu)
-    requests = metrics.global_load_requests
+    loads, stores = metrics.global_load_requests, metrics.global_store_requests
     profile = StepProfile(
         name=step.entry,
         authored=True,
@@ -124,7 +124,8 @@ def _kernel(step: BoundKernel, metrics: KernelMetrics, ptxas: PtxasResources, gp
         registers=ptxas.registers,
         shared_bytes=ptxas.static_shared_bytes + step.shared_bytes,
         spill_bytes=spilled,
-        load_sectors_per_request=metrics.global_load_sectors / requests if requests else None,
+        load_sectors_per_request=metrics.global_load_sectors / loads if loads else None,
+        store_sectors_per_request=metrics.global_store_sectors / stores if stores else None,
         bank_conflicts=metrics.bank_conflicts,
     )
     host = gpu.host_launch_us

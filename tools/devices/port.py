@@ -154,6 +154,10 @@ class DrawingDevice(Protocol):
         """A host array as a dense tensor there, kept for the next candidate. The array must not change meanwhile."""
         ...
 
+    def release(self) -> None:
+        """Give back the memory of what is kept for the next candidate: it will be another problem's."""
+        ...
+
     def run_tensors(self, loaded: Loaded, given: Given, *, sanitize: bool) -> Ran | Fault:
         """One checked forward of a plan that this device loaded, as `Loaded.execute` with its results left there.
 

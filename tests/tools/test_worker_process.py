@@ -1,0 +1,97 @@
+"""A process that answers questions: what travels, and that every question ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from memory.errors import ToolMissing, WorkerLost
+from tests.cases import scaled_relu_case
+from tools.case import Case
+from tools.worker_process import READY, Died, Overrun, WorkerFailure, WorkerProcess, questions, settle
+
+
+class Told(Connection):
+    """A pipe's end that knows how much came through it."""
+
+    taken = 0
+
+    def recv(self) -> object:
+        data = self.recv_bytes()
+        self.taken = len(data)
+        return pickle.loads(data)
+
+
+def answer(connection: Connection, start: str) -> None:
+    """Answers with the problem's name, the number of trials and the bytes that it took to ask."""
+    settle()
+    if start == "dies":
+        os._exit(7)
+    if start == "lacks":
+        connection.send(WorkerFailure.of(ToolMissing("no hammer")))
+        return
+    connection.send(READY)
+    told = Told(os.dup(connection.fileno()))
+    for case, question in questions(told):
+        if question == "die":
+            os._exit(3)
+        if question == "hang":
+            time.sleep(600)
+        connection.send((case.problem.name, len(case.trials), told.taken))
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return scaled_relu_case(tmp_path)
+
+
+def asked(process: WorkerProcess, case: Case) -> tuple[str, int, int]:
+    found = process.ask(case, "name", 30.0)
+    assert isinstance(found, tuple)
+    return found
+
+
+def test_a_case_travels_once_and_every_question_is_about_its_own(case: Case) -> None:
+    process = WorkerProcess(answer, "")
+    other = replace(case, trials=case.trials[:2])
+    try:
+        name, trials, first = asked(process, case)
+        assert (name, trials) == ("scaled_relu", len(case.trials))
+        again = asked(process, case)
+        assert again[:2] == (name, trials) and again[2] < 100 < first
+        assert asked(process, other)[1:2] == (2,)
+        assert asked(process, other)[2] < 100
+        assert asked(process, case) == (name, trials, first)
+    finally:
+        process.kill()
+    assert not process.usable
+
+
+def test_an_overrun_is_killed_and_a_death_has_its_exit_code(case: Case) -> None:
+    process = WorkerProcess(answer, "")
+    asked(process, case)
+    started = time.monotonic()
+    with pytest.raises(Overrun):
+        process.ask(case, "hang", 0.5)
+    assert not process.usable and time.monotonic() - started < 10
+    process = WorkerProcess(answer, "")
+    with pytest.raises(Died) as died:
+        process.ask(case, "die", 30.0)
+    assert died.value.exit_code == 3 and not process.usable
+
+
+def test_what_stopped_a_start_is_raised_at_the_first_question(case: Case) -> None:
+    process = WorkerProcess(answer, "lacks")
+    with pytest.raises(ToolMissing, match="no hammer"):
+        process.ask(case, "name", 30.0)
+    assert not process.usable
+    process = WorkerProcess(answer, "dies")
+    with pytest.raises(WorkerLost, match="exit code 7"):
+        process.ask(case, "name", 30.0)
+    assert not process.usable
