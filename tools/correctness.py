@@ -2,8 +2,10 @@
 
 The measure is the largest elementwise error relative to max(|oracle|, scale): relative where values matter, and not
 blown up where a sum cancels to nearly zero. The scale is the oracle's rms, but at most four times the median of its
-nonzero magnitudes, so that one huge value cannot hide errors in all the others. A candidate passes where its error
-is at most max(tolerance, factor * eager's error), so nothing wins by being sloppier than PyTorch.
+nonzero magnitudes, so that one huge value cannot hide errors in all the others. Magnitudes that the output's dtype
+cannot hold count as zero: a softmax of large inputs is 1e-300 almost everywhere, and zero is right there. A candidate
+passes where its error is at most max(tolerance, factor * eager's error), so nothing wins by being sloppier than
+PyTorch.
 
 Covers: wrong, missing, unwritten, NaN and infinite elements, wrong integers. Does not cover: elements for which
 eager itself leaves the finite numbers although the oracle does not (overflow in the problem's own precision);
@@ -19,9 +21,13 @@ from numpy.typing import NDArray
 
 from memory.records import Diagnostic, DType, Stage, TrialError
 from tools.arrays import Array, as_float64
+from tools.error_patterns import describe_pattern, describe_size
 
 MEDIAN_FACTOR = 4.0
 """A normal distribution's rms is 1.5 of its medians, so for such outputs the scale is the rms."""
+
+SMALLEST_NORMAL = {DType.F64: 2.3e-308, DType.F32: 1.2e-38, DType.BF16: 1.2e-38, DType.F16: 6.2e-5}
+"""Below about this a dtype has subnormal numbers or none; IEEE 754, rounded up."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def compare(mine: Array, subject: Subject, tolerance: Tolerance) -> Comparison:
     eager = as_float64(subject.eager, subject.dtype)
     oracle = subject.oracle.astype(np.float64, copy=False)
     judged = np.isfinite(oracle) & np.isfinite(eager)
-    scale = _scale(oracle, judged)
+    scale = _scale(oracle, judged, SMALLEST_NORMAL[subject.dtype])
     eager_error = _largest(np.abs(eager - oracle), scale, judged)
     allowed = max(tolerance.relative, tolerance.factor * eager_error)
     errors = np.where(judged, np.abs(values - oracle) / scale, 0.0)
@@ -84,10 +90,10 @@ def compare(mine: Array, subject: Subject, tolerance: Tolerance) -> Comparison:
     return Comparison(record, complaint)
 
 
-def _scale(oracle: NDArray[np.float64], judged: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _scale(oracle: NDArray[np.float64], judged: NDArray[np.bool_], smallest: float) -> NDArray[np.float64]:
     """max(|oracle|, scale) per element, and 1 where the whole output is zero."""
     sizes = np.abs(oracle[judged])
-    sizes = sizes[sizes > 0]
+    sizes = sizes[sizes >= smallest] if (sizes >= smallest).any() else sizes[sizes > 0]
     typical = 0.0
     if sizes.size:
         rms = float(np.sqrt(np.mean(np.square(sizes)) * sizes.size / judged.sum()))
@@ -141,43 +147,11 @@ def _complaint(
     index = tuple(int(i) for i in np.unravel_index(flat, values.shape))
     place = f"[{', '.join(map(str, index))}]"
     error = "not a number" if record.error is None else f"{record.error:.3g}"
+    size = describe_size(record.error)
     message = (
         f"{record.output}{place} is {values.flat[flat]:.9g}, expected {oracle.flat[flat]:.9g} "
         f"({record.distribution} inputs); error {error}, allowed {record.allowed:.3g}; "
-        f"{describe_pattern(wrong, values)}"
+        f"{describe_pattern(wrong, values[wrong], oracle[wrong])}"
+        f"{'; ' if size else ''}{size}"
     )
     return Diagnostic(stage=Stage.CORRECTNESS, rule="wrong_values", message=message)
-
-
-def describe_pattern(wrong: NDArray[np.bool_], values: NDArray[np.float64]) -> str:
-    """One clause that says where the wrong elements lie; the most telling description that fits."""
-    count = int(wrong.sum())
-    total = wrong.size
-    share = f"{count:,} of {total:,} elements are wrong"
-    if count and bool(np.isnan(values[wrong]).all()):
-        share += ", all of them NaN (never written, or computed from something never written)"
-    if count == total:
-        return f"{share}: every element"
-    flat = wrong.reshape(-1)
-    if bool(flat[total - count :].all()):
-        return f"{share}: only the tail, from flat index {total - count:,}"
-    if wrong.ndim < 2:
-        return share + _period(flat)
-    rows = wrong.reshape(-1, wrong.shape[-1])
-    row_wrong = np.asarray(rows.any(axis=1))
-    if bool(rows[row_wrong].all()):
-        return f"{share}: {int(row_wrong.sum()):,} whole rows of {rows.shape[0]:,}{_period(row_wrong)}"
-    column_wrong = np.asarray(rows.any(axis=0))
-    if int(column_wrong.sum()) < rows.shape[1]:
-        first, last = np.flatnonzero(column_wrong)[[0, -1]]
-        return f"{share}: in columns {int(first)} to {int(last)} of {rows.shape[1]:,}{_period(column_wrong)}"
-    return share + _period(flat)
-
-
-def _period(flags: NDArray[np.bool_]) -> str:
-    """`, one in 32` where the flagged positions are evenly spaced."""
-    where = np.flatnonzero(flags)
-    if where.size < 3:
-        return ""
-    steps = np.unique(np.diff(where))
-    return f", one in {int(steps[0])}" if steps.size == 1 and steps[0] > 1 else ""

@@ -61,7 +61,7 @@ def _zeros(output: str, graph: Graph, data: TrialData, other: TrialData) -> Arra
 
 def _mean(output: str, graph: Graph, data: TrialData, other: TrialData) -> Array | None:  # noqa: ARG001
     spec = graph.values[output]
-    if not spec.dtype.is_floating:
+    if not spec.dtype.is_floating or spec.elements == 1:  # a single number is its own mean
         return None
     mean = float(np.mean(as_float64(data.eager[output], spec.dtype)))
     if spec.dtype is DType.BF16:

@@ -14,14 +14,15 @@ import torch
 
 from memory.records import Diagnostic, DType, Stage, TrialError
 from tools.arrays import array_from
-from tools.correctness import MEDIAN_FACTOR, Comparison, Subject, Tolerance, compare
+from tools.correctness import MEDIAN_FACTOR, SMALLEST_NORMAL, Comparison, Subject, Tolerance, compare
+from tools.error_patterns import describe_pattern, describe_size
 
 SAMPLE = 1 << 20
 """Elements that the scale's median is taken of."""
 SLICE = 1 << 24
 """Elements compared at a time."""
 EXPLAINED = 1 << 22
-"""Up to this many elements a mismatch is described by the host, with the pattern of its errors."""
+"""Up to this many elements a mismatch is described by the host's own comparison."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def compare_tensors(mine: torch.Tensor, subject: TensorSubject, tolerance: Toler
     if not subject.dtype.is_floating:
         eager_error, allowed, tally = 0.0, 0.0, _count_exact(*flat)
     else:
-        typical = _typical(flat[1], flat[2])
+        typical = _typical(flat[1], flat[2], SMALLEST_NORMAL[subject.dtype])
         eager_error = max((float(e.max()) for e in _eager_errors(flat[1], flat[2], typical)), default=0.0)
         allowed = max(tolerance.relative, tolerance.factor * eager_error)
         tally = _count(*flat, typical, allowed)
@@ -90,8 +91,11 @@ def _slices(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         yield tuple(t[start : start + SLICE] for t in tensors)
 
 
-def _typical(oracle: torch.Tensor, eager: torch.Tensor) -> float:
-    """The scale below which errors are absolute: rms of the judged values, at most MEDIAN_FACTOR medians."""
+def _typical(oracle: torch.Tensor, eager: torch.Tensor, smallest: float = 0.0) -> float:
+    """The scale below which errors are absolute: rms of the judged values, at most MEDIAN_FACTOR medians.
+
+    smallest: magnitudes below it count as zero, unless all are.
+    """
     squares, judged = 0.0, 0
     for expected, own in _slices(oracle, eager):
         valid = expected.isfinite() & own.isfinite()
@@ -102,7 +106,8 @@ def _typical(oracle: torch.Tensor, eager: torch.Tensor) -> float:
     step = -(-oracle.numel() // SAMPLE)
     sample, own = oracle[::step], eager[::step]
     sizes = sample[sample.isfinite() & own.isfinite()].abs()
-    sizes = sizes[sizes > 0]
+    held = sizes >= smallest
+    sizes = sizes[held] if smallest and bool(held.any()) else sizes[sizes > 0]
     rms = math.sqrt(squares / judged)
     return float(min(rms, MEDIAN_FACTOR * _median(sizes))) if sizes.numel() else rms
 
@@ -130,12 +135,7 @@ def _count(
 ) -> _Tally:
     tally, start = _Tally(), 0
     for values, expected, own in _slices(mine, oracle, eager):
-        values, own = values.double(), own.double()
-        judged = expected.isfinite() & own.isfinite()
-        errors = torch.where(judged, (values - expected).abs() / _scaled(expected, typical), 0.0)
-        # NaN compares false with everything, so ask for "not within" rather than "beyond".
-        outside = judged & ~(errors <= allowed)
-        special = ~judged & ~_same_special(values, expected, own)
+        outside, special, errors = _judged(values.double(), expected, own.double(), typical, allowed)
         tally.wrong += int(outside.sum() + special.sum())
         tally.special_wrong |= bool(special.any())
         ranked = torch.where(special | errors.isnan(), float("inf"), errors)
@@ -144,6 +144,18 @@ def _count(
             tally.worst, tally.worst_at = float(worst), start + int(at)
         start += values.numel()
     return tally
+
+
+def _judged(
+    values: torch.Tensor, oracle: torch.Tensor, eager: torch.Tensor, typical: float, allowed: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Where float64 values are off, where NaN or infinities do not agree, and every error."""
+    judged = oracle.isfinite() & eager.isfinite()
+    errors = torch.where(judged, (values - oracle).abs() / _scaled(oracle, typical), 0.0)
+    # NaN compares false with everything, so ask for "not within" rather than "beyond".
+    outside = judged & ~(errors <= allowed)
+    special = ~judged & ~_same_special(values, oracle, eager)
+    return outside, special, errors
 
 
 def _same_special(values: torch.Tensor, oracle: torch.Tensor, eager: torch.Tensor) -> torch.Tensor:
@@ -180,8 +192,32 @@ def _complaint(
     place = f"[{', '.join(str(int(i)) for i in index)}]"
     got, wanted = (t.reshape(-1)[tally.worst_at].double().item() for t in (mine, subject.oracle))
     error = "not a number" if record.error is None else f"{record.error:.3g}"
+    size = describe_size(record.error)
     message = (
         f"{subject.output}{place} is {got:.9g}, expected {wanted:.9g} ({subject.about} inputs); error {error}, "
-        f"allowed {record.allowed:.3g}; {tally.wrong:,} of {mine.numel():,} elements are wrong"
+        f"allowed {record.allowed:.3g}; {_pattern(mine, subject, record.allowed)}"
+        f"{'; ' if size else ''}{size}"
     )
     return Diagnostic(stage=Stage.CORRECTNESS, rule="wrong_values", message=message)
+
+
+def _pattern(mine: torch.Tensor, subject: TensorSubject, allowed: float) -> str:
+    """The pattern of the errors: where from every element's flag, what from SAMPLE wrong values at most."""
+    flat = (mine.reshape(-1), subject.oracle.reshape(-1), subject.eager.reshape(-1))
+    smallest = SMALLEST_NORMAL.get(subject.dtype)
+    typical = _typical(flat[1], flat[2], smallest) if smallest is not None else 0.0
+    flags = torch.empty(mine.numel(), dtype=torch.bool)
+    start = 0
+    for values, expected, own in _slices(*flat):
+        if subject.dtype.is_floating:
+            outside, special, _ = _judged(values.double(), expected, own.double(), typical, allowed)
+            found = outside | special
+        else:
+            found = (values != expected) & (values != own)
+        flags[start : start + found.numel()] = found.cpu()
+        start += found.numel()
+    where = flags.nonzero().reshape(-1)
+    where = where[:: -(-where.numel() // SAMPLE)].to(mine.device)
+    # Brought over before they are widened: a GPU's conversion would lose the bits of a NaN.
+    got, wanted = (tensor[where].cpu().double().numpy() for tensor in flat[:2])
+    return describe_pattern(flags.reshape(mine.shape).numpy(), got, wanted)

@@ -74,6 +74,12 @@ def test_integer_outputs_are_held_against_null_kernels_too(tmp_path: Path) -> No
     assert "zeros" in passing_null_kernels(graph(dtype=DType.I64), made, Tolerance())
 
 
+def test_a_single_number_is_not_called_degenerate_for_being_its_own_mean(tmp_path: Path) -> None:
+    made = trials(tmp_path, [(drawn(seed), np.asarray(drawn(seed).sum(), np.float32)) for seed in range(3)])
+    scalar = graph().model_copy(update={"values": {**graph().values, "y": TensorSpec.dense((), DType.F32)}})
+    assert passing_null_kernels(scalar, made, Tolerance()) == []
+
+
 def test_an_empty_output_is_not_called_degenerate(tmp_path: Path) -> None:
     empty = np.zeros((0, 8), np.float32)
     assert passing_null_kernels(graph((0, 8)), trials(tmp_path, [(empty, empty)]), Tolerance()) == []

@@ -88,6 +88,23 @@ def test_slices_and_a_sample_do_not_change_what_is_found(monkeypatch: pytest.Mon
     assert "2 of 1,000 elements are wrong" in here.complaint.message
 
 
+def test_a_large_output_is_told_the_pattern_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_compare, "SLICE", 64)
+    monkeypatch.setattr(tensor_compare, "EXPLAINED", 0)
+    monkeypatch.setattr(tensor_compare, "SAMPLE", 16)
+    oracle = torch.randn(96, 20, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) + 4
+    mine = oracle.float()
+    mine[31::32] *= 1.5
+    here, there = both(mine, oracle, oracle.float(), DType.F32)
+    agree(here, there)
+    assert here.complaint is not None and there.complaint is not None
+    pattern = "60 of 1,920 elements are wrong: whole rows, one row in 32, from 31; each is 1.5 times what is expected"
+    for complaint in (here.complaint, there.complaint):
+        assert pattern in complaint.message
+    wrong_integers, _ = both(torch.tensor([1, 2, 9, 9]), torch.arange(1, 5), torch.arange(1, 5), DType.I64)
+    assert wrong_integers.complaint is not None and "only the tail" in wrong_integers.complaint.message
+
+
 def test_a_complaint_on_few_elements_names_the_pattern() -> None:
     oracle = torch.ones(64, dtype=torch.float64)
     mine = oracle.float()
