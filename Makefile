@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := .demo
 
-.PHONY: help demo test check gpu-test clean
+.PHONY: help demo test check gpu-test test-live clean
 
 help:
 	@grep -E '^# make ' Makefile | sed 's/^# //; s/\. /\n/g'
@@ -29,6 +29,10 @@ check: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Asks the endpoint of OPENAI_BASE_URL or OPENAI_API_KEY for real answers, with WARPSMITH_MODELS.
+test-live: $(VENV)/.tested
+	$(BIN)/python -m pytest -m live tests/live -s
 
 # Needs an NVIDIA GPU.
 gpu-test: $(VENV)/.tested

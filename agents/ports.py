@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from agents.schemas import Briefing, CoderTask, Critique, Draft, Member, Proposal, Reading, RepairRequest
+from agents.schemas import (
+    Briefing,
+    CoderTask,
+    Critique,
+    Draft,
+    Member,
+    Proposal,
+    Reading,
+    RepairRequest,
+    Scene,
+)
 from memory.records import Evaluation
 
 
@@ -26,27 +36,27 @@ class Planner(Protocol):
 class Coder(Protocol):
     """Writes programs."""
 
-    def write(self, task: CoderTask) -> Draft:
-        """A program for one proposal."""
-        ...
-
-    def repair(self, task: CoderTask, draft: Draft, request: RepairRequest) -> Draft | None:
-        """The program mended as asked; None where this coder cannot."""
+    def write(self, task: CoderTask) -> Draft | None:
+        """A program for one proposal; None where none could be had (no model answered, or only repetitions)."""
         ...
 
 
 class Compiler(Protocol):
-    """Turns a failing verdict into a repair request."""
+    """Turns a failing verdict into a repair request, and has the program mended."""
 
     def review(self, evaluation: Evaluation, attempt: int) -> RepairRequest | None:
         """What to mend before attempt number `attempt`; None where the program passed or is given up."""
+        ...
+
+    def mend(self, task: CoderTask, draft: Draft, request: RepairRequest) -> Draft | None:
+        """The program mended as asked; None where this compiler cannot."""
         ...
 
 
 class Profiler(Protocol):
     """Names the bottleneck of a passed candidate."""
 
-    def read(self, member: Member) -> Reading:
+    def read(self, member: Member, scene: Scene) -> Reading:
         """The bottleneck with its numbers, and what could relieve it."""
         ...
 
@@ -55,7 +65,7 @@ class Critic(Protocol):
     """Judges a generation."""
 
     def critique(
-        self, generation: Sequence[Member], population: Sequence[Member], stagnation: int
+        self, generation: Sequence[Member], population: Sequence[Member], stagnation: int, scene: Scene
     ) -> Critique:
         """Lessons, suspicious wins and whether to stop.
 

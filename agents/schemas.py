@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory.records import (
@@ -32,6 +33,25 @@ class Move(StrEnum):
     """Two parents of one source, their tunables mixed."""
     REPLAY = "replay"
     """A parent whose launches cost more than its kernels, replayed as a CUDA graph."""
+    WRITE = "write"
+    """A new program by a model, from the problem alone."""
+    IMPROVE = "improve"
+    """One parent, its bottleneck relieved by a model."""
+    COMBINE = "combine"
+    """A crossover by a model: what is best in two or three parents of different sources."""
+    PORT = "port"
+    """An innovation of another architecture, rewritten by a model for this one."""
+    SIMPLIFY = "simplify"
+    """One parent with less code and no more time, by a model: what is simple is easier to improve and to trust."""
+
+    @property
+    def by_model(self) -> bool:
+        """True where the move needs a language model."""
+        return self in (Move.WRITE, Move.IMPROVE, Move.COMBINE, Move.PORT, Move.SIMPLIFY)
+
+
+REPAIR = "repair"
+"""How a mended program was made: an origin's move that no planner proposes."""
 
 
 class Proposal(Record):
@@ -52,6 +72,8 @@ class Proposal(Record):
     """Archive id of a RECALL."""
     values: dict[str, int] = {}
     """Tunables that differ from the blueprint's or the first parent's."""
+    model: str | None = None
+    """Name of the model that writes the program; None for a move by rules."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +100,38 @@ class Neighbour:
     """0 to 1."""
 
 
+class Recalled(Record):
+    """An innovation found similar when a run began."""
+
+    id: str
+    similarity: float
+
+
 @dataclass(frozen=True)
-class Briefing:
-    """What the planner knows when a generation begins."""
+class Failure:
+    """A candidate that failed, in a few words."""
+
+    candidate_id: str
+    idea: str
+    status: Status
+    why: str
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a run has learnt so far and what its operator says; part of every prompt."""
+
+    lessons: tuple[str, ...] = ()
+    """Of the critic, oldest first."""
+    hints: tuple[str, ...] = ()
+    """Of the operator, oldest first."""
+    failures: tuple[Failure, ...] = ()
+    """Of earlier generations, oldest first."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What every prompt begins with: the problem on its GPU, and when in the run it is."""
 
     problem: Problem
     twin: Problem | None
@@ -88,6 +139,29 @@ class Briefing:
     gpu: GpuSpec
     floor_us: float
     generation: int
+    notes: Notes
+    relative_tolerance: float = 1e-6
+    eager_factor: float = 2.0
+    """An error passes up to the tolerance, or this factor times eager PyTorch's own; see tools.policy."""
+
+
+@dataclass(frozen=True)
+class ArmOutcome:
+    """What came of one proposal that a model worked on."""
+
+    model: str
+    move: Move
+    gain: float
+    """log(best time before / its time) where it was verified and faster, else 0."""
+    cost: float
+    """USD, or, where no price is known, millions of tokens."""
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What the planner knows when a generation begins."""
+
+    scene: Scene
     slots: int
     """Proposals wanted."""
     population: tuple[Member, ...]
@@ -95,9 +169,10 @@ class Briefing:
     tried: frozenset[str]
     """Program hashes of the run so far."""
     neighbours: tuple[Neighbour, ...]
-    lessons: tuple[str, ...]
     gentle: bool
     """Too much failed in the last generation: change less."""
+    outcomes: tuple[ArmOutcome, ...] = ()
+    """Of the models' earlier proposals, oldest first."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +180,15 @@ class CoderTask:
     """What the coder needs to turn one proposal into a program."""
 
     proposal: Proposal
-    problem: Problem
-    twin: Problem | None
-    gpu: GpuSpec
+    scene: Scene
     parents: tuple[Member, ...]
     innovation: Innovation | None
+    neighbours: tuple[Neighbour, ...] = ()
+    """For a model: examples to learn from."""
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprint -> candidate of every program of earlier generations; see agents.novelty."""
+    candidate_id: str | None = None
+    """Whose program it will be, for the journal."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +219,7 @@ class Reading:
     bottleneck: str
     explanation: str
     advice: str
+    by_model: bool = False
 
 
 class Critique(Record):
@@ -152,3 +232,5 @@ class Critique(Record):
     stop: bool = False
     reason: str = ""
     """Why to stop, where `stop` is set."""
+    by_model: bool = False
+    """A model had its part in it; what it said is in the journal."""

@@ -1,21 +1,67 @@
-"""How much a run may spend, and whether it has. Pure."""
+"""How much a run may spend, and whether it has. Pure, but for the meter that a run's threads share."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from agents.allowance import Caps
+from memory.events import Spend
+
+NOTHING = Spend(0, 0, 0, 0.0)
+UNCAPPED = Caps()
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has used so far, over all resumes."""
+
+    wall_s: float
+    device_s: float = 0.0
+    models: Spend = NOTHING
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a run's search."""
+    """Limits of a run's search; None is no limit."""
 
     generations: int
     wall_s: float
+    device_s: float | None = None
+    caps: Caps = UNCAPPED
 
-    def exhausted(self, generations: int, spent_s: float) -> str | None:
-        """Why the search must stop, or None. generations: finished so far; spent_s: over all resumes."""
+    def exhausted(self, generations: int, spent: Spent) -> str | None:
+        """Why the search must stop, or None. generations: finished so far."""
         if generations >= self.generations:
             return f"all {self.generations} generations are done"
-        if spent_s >= self.wall_s:
+        if spent.wall_s >= self.wall_s:
             return f"the budget of {self.wall_s:.0f} s is spent"
+        if self.device_s is not None and spent.device_s >= self.device_s:
+            return f"the budget of {self.device_s:.0f} s on the device is spent"
+        if self.caps.tokens is not None and spent.models.tokens >= self.caps.tokens:
+            return f"the cap of {self.caps.tokens:,} tokens is reached"
+        if self.caps.cost_usd is not None and spent.models.cost_usd >= self.caps.cost_usd:
+            return f"the cap of ${self.caps.cost_usd:.2f} is reached"
         return None
+
+
+class Deadline:
+    """When a run's wall time ends; set at the start of every generation, read by all its branches."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends = float("inf")
+
+    def set(self, seconds: float) -> None:
+        """The time ends in so many seconds."""
+        self._ends = self._clock() + seconds
+
+    def left_s(self) -> float:
+        """Seconds that are left, negative once it has passed, infinite before it was set."""
+        return self._ends - self._clock()
+
+    @property
+    def passed(self) -> bool:
+        """True once no time is left."""
+        return self.left_s() <= 0

@@ -5,22 +5,33 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
+from agents.allowance import Allowance
+from agents.asking import Asker
+from agents.coder import ModelCoder
+from agents.compiler import ModelCompiler
+from agents.critic import ModelCritic
+from agents.endpoint import Role
+from agents.planner import ModelPlanner
 from agents.ports import Team
+from agents.profiler import ModelProfiler
 from agents.rules.coder import RulesCoder
 from agents.rules.compiler import RulesCompiler
 from agents.rules.critic import RulesCritic
 from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from graph import nodes, routing
+from graph.budget import Deadline
 from graph.context import RunContext, Stopwatch
 from graph.folders import prepare_home
+from graph.journal import StoreJournal
 from graph.settings import Settings
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState
 from memory.archive import Archive
@@ -63,11 +74,36 @@ def build_graph(saver: SqliteSaver) -> Graph:
     return graph.compile(checkpointer=saver)
 
 
-def rules_team(settings: Settings) -> Team:
-    """The agents that need no model."""
+def team(settings: Settings, asker: Asker | None) -> Team:
+    """The agents: rules, and models before them where there are any."""
+    planner, coder, compiler = RulesPlanner(), RulesCoder(), RulesCompiler()
+    profiler, critic = RulesProfiler(), RulesCritic(settings.patience)
+    if asker is None or settings.endpoint is None:
+        return Team(planner, coder, compiler, profiler, critic)
+    coders = settings.endpoint.casting[Role.CODER].models
     return Team(
-        RulesPlanner(), RulesCoder(), RulesCompiler(), RulesProfiler(), RulesCritic(settings.patience)
+        ModelPlanner(asker, planner, coders),
+        ModelCoder(asker, coder),
+        ModelCompiler(asker, compiler),
+        ModelProfiler(asker, profiler),
+        ModelCritic(asker, critic),
     )
+
+
+@contextmanager
+def open_asker(run: Run, store: Store, settings: Settings, journal: StoreJournal) -> Iterator[Asker | None]:
+    """The run's language models; None where the agents are rules."""
+    endpoint = settings.endpoint
+    if endpoint is None:
+        yield None
+        return
+    # Here and not above: langchain and the SDK take seconds to import, and most commands need neither.
+    from agents.llm import LanguageModels
+
+    spent = store.spend(run.id)
+    allowance = Allowance(settings.caps, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
+    with closing(LanguageModels(endpoint)) as models:
+        yield Asker(endpoint, models, journal, settings.price_list, allowance, seed=str(run.seed))
 
 
 @contextmanager
@@ -121,17 +157,23 @@ def open_pool(settings: Settings) -> LocalPool:
 
 
 @contextmanager
-def open_context(run: Run, store: Store, settings: Settings, *, warm: bool) -> Iterator[RunContext]:
+def open_context(
+    run: Run, store: Store, settings: Settings, *, warm: bool, pool: LocalPool | None = None
+) -> Iterator[RunContext]:
     """Live objects for one run; everything is closed, and every worker ended, on leaving.
 
-    warm: start the evaluation workers now rather than with the first candidate.
+    warm: start the evaluation workers now rather than with the first candidate. pool: an open one, which stays open.
     """
     problem = store.problem(run.problem_hash)
     twin = store.twin(run.problem_hash) or problem
     with ExitStack() as stack:
-        pool = stack.enter_context(open_pool(settings))
+        if pool is None:
+            pool = stack.enter_context(open_pool(settings))
         if warm:
             pool.warm()
+        deadline = Deadline()
+        journal = StoreJournal(store, run.id, lambda: datetime.now(UTC), deadline)
+        asker = stack.enter_context(open_asker(run, store, settings, journal))
         context = RunContext(
             run=run,
             problem=problem,
@@ -139,9 +181,11 @@ def open_context(run: Run, store: Store, settings: Settings, *, warm: bool) -> I
             settings=settings,
             store=store,
             archive=stack.enter_context(open_archive(settings)),
-            team=rules_team(settings),
+            team=team(settings, asker),
             pool=pool,
             slots=threading.BoundedSemaphore(pool.callers),
             stopwatch=Stopwatch(),
+            deadline=deadline,
+            asker=asker,
         )
         yield context

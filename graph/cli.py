@@ -13,39 +13,56 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from graph import cli_chat
 from graph import doctor as doctoring
 from graph.bench import as_lines, run_bench, write_report
 from graph.bench_records import BenchResults
 from graph.bench_report import render_summary
-from graph.build import open_archive, open_store
-from graph.cli_options import DeviceOption, Gpu, Home, Init, Inputs, Json, Quiet, Target, above_zero
+from graph.build import open_store
+from graph.cli_archive import archive_app
+from graph.cli_options import (
+    BaselinesOption,
+    DeviceBudget,
+    DeviceOption,
+    Gpu,
+    Home,
+    Init,
+    Inputs,
+    Json,
+    MaxCost,
+    MaxTokens,
+    Models,
+    Quiet,
+    Target,
+    above_zero,
+)
 from graph.display import Display, to_json
 from graph.folders import require_writable
 from graph.interrupts import EXIT_INTERRUPTED, interruptible
 from graph.judging import judge_file
+from graph.printing import print_result
 from graph.session import (
     Outcome,
     continue_run,
     export_again,
     find_run,
     find_summary,
+    give_hint,
     resume_run,
+    resumed_settings,
     start_run,
 )
 from graph.settings import resolve_settings
 from graph.summary import detailed, run_candidates
 from graph.tables import (
-    archive_table,
     candidates_table,
     events_table,
-    hits_table,
     runs_table,
     summary_table,
     verdict_table,
 )
-from memory.archive_entry import ArchiveFilter
 from memory.errors import WarpsmithError
-from memory.records import DType, RunStatus, Status
+from memory.records import RunStatus, Status
 from tools.problem import parse_target
 
 EXIT_NOT_IMPROVED = 3
@@ -58,13 +75,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-archive_app = typer.Typer(help="Search the innovation archive.", no_args_is_help=True)
 app.add_typer(archive_app, name="archive")
+cli_chat.register(app)
 
 
 @app.command(
     epilog="Examples:\n\n  warpsmith optimize examples/layernorm_gelu.py\n\n"
-    '  warpsmith optimize net.py:Block --inputs "f32[64,512]" --init "[512]" --gpu a100 --json'
+    '  warpsmith optimize net.py:Block --inputs "f32[64,512]" --init "[512]" --gpu a100 --json\n\n'
+    "  OPENAI_API_KEY=... warpsmith optimize net.py --models gpt-5:0.6,o4-mini:0.4 --max-cost 2"
 )
 def optimize(
     target: Target,
@@ -72,10 +90,7 @@ def optimize(
     init: Init = None,
     device: DeviceOption = None,
     gpu: Gpu = None,
-    baselines: Annotated[
-        str | None,
-        typer.Option(help="on a GPU, measure eager, compile too, or best of its modes [default: eager]"),
-    ] = None,
+    baselines: BaselinesOption = None,
     generations: Annotated[int | None, typer.Option(min=1, help="generations at most [default: 5]")] = None,
     population: Annotated[
         int | None, typer.Option(min=1, max=1000, help="candidates per generation [default: 8]")
@@ -99,6 +114,10 @@ def optimize(
         typer.Option(min=1, max=256, help="evaluations at once [default: one per core, at most 8]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="same seed, same programs [default: 0]")] = None,
+    models: Models = None,
+    max_cost_usd: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    device_budget_s: DeviceBudget = None,
     export_dir: Annotated[
         Path | None, typer.Option("--out", help="folder of the exported winner [default: warpsmith-out]")
     ] = None,
@@ -116,7 +135,8 @@ def optimize(
     settings = resolve_settings(
         device=device, baselines=baselines, gpu=gpu, generations=generations, population=population, wall_s=wall_s,
         relative_tolerance=tolerance, soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir,
-        review=review, home=home,
+        review=review, models=models, max_cost_usd=max_cost_usd, max_tokens=max_tokens,
+        device_budget_s=device_budget_s, home=home,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
     require_writable(settings.export_dir)
@@ -127,7 +147,7 @@ def optimize(
     ):
         run = start_run(parsed, settings, store, display.tell)
         interrupt.remedy = continue_with(run.id)
-        display.announce(run, store.problem(run.problem_hash))
+        display.announce(run, store.problem(run.problem_hash), settings)
         outcome = continue_run(run, store, settings, display.tell)
     _conclude(outcome, as_json=as_json)
 
@@ -155,11 +175,23 @@ def resume(
         found = find_run(run, store)
         with interruptible(continue_with(found.id)), Display(quiet=quiet or as_json) as display:
             if found.status is RunStatus.RUNNING:
-                display.announce(found, store.problem(found.problem_hash))
+                display.announce(found, store.problem(found.problem_hash), resumed_settings(found, settings))
             outcome = resume_run(
                 found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
             )
     _conclude(outcome, as_json=as_json)
+
+
+@app.command(epilog='Example:\n\n  warpsmith hint layernorm_gelu-2026 "keep the row in registers"')
+def hint(
+    run: Annotated[str, typer.Argument(help="run id or its beginning")],
+    text: Annotated[str, typer.Argument(help="an idea for the language models, in words")],
+    home: Home = None,
+) -> None:
+    """Give a run's language models an idea; they see it from the next generation on."""
+    settings = resolve_settings(home=home)
+    with open_store(settings) as store:
+        typer.echo(give_hint(find_run(run, store), text, store))
 
 
 @app.command(epilog="Examples:\n\n  warpsmith show\n\n  warpsmith show layernorm_gelu-2026 --json")
@@ -180,16 +212,16 @@ def show(
     with open_store(settings) as store:
         if run is None:
             summaries = [find_summary(r, store, settings) for r in store.runs()]
-            _print(runs_table(summaries, Console().width), summaries, as_json=as_json)
+            print_result(runs_table(summaries, Console().width), summaries, as_json=as_json)
             return
         found = find_run(run, store)
         summary = find_summary(found, store, settings)
         if as_json:
             typer.echo(to_json(detailed(summary, found, store)))
             return
-        _print(summary_table(summary), summary, as_json=False)
-        _print(candidates_table(run_candidates(found, store)), None, as_json=False)
-        _print(events_table(store.events(found.id)), None, as_json=False)
+        print_result(summary_table(summary), summary, as_json=False)
+        print_result(candidates_table(run_candidates(found, store)), None, as_json=False)
+        print_result(events_table(store.events(found.id)), None, as_json=False)
 
 
 @app.command(epilog="Example:\n\n  warpsmith verify program.json --problem examples/layernorm_gelu.py --json")
@@ -210,7 +242,7 @@ def verify(
     settings = resolve_settings(device=device, gpu=gpu, relative_tolerance=tolerance, home=home)
     target = parse_target(problem, inputs=inputs, init=init)
     evaluation = judge_file(program, target, settings)
-    _print(verdict_table(evaluation), evaluation, as_json=as_json)
+    print_result(verdict_table(evaluation), evaluation, as_json=as_json)
     if evaluation.status is not Status.PASSED:
         raise typer.Exit(EXIT_NOT_IMPROVED)
 
@@ -227,7 +259,7 @@ def export(
     require_writable(settings.export_dir)
     with open_store(settings) as store:
         summary = export_again(find_run(run, store), store, settings)
-    _print(f"exported to {summary.export_path}", summary, as_json=as_json)
+    print_result(f"exported to {summary.export_path}", summary, as_json=as_json)
 
 
 @app.command(
@@ -243,6 +275,7 @@ def bench(
     limit: Annotated[int | None, typer.Option(min=1, help="at most so many problems")] = None,
     device: DeviceOption = None,
     gpu: Gpu = None,
+    baselines: BaselinesOption = None,
     generations: Annotated[int | None, typer.Option(min=1, help="generations at most, per problem")] = None,
     population: Annotated[int | None, typer.Option(min=1, max=1000, help="candidates per generation")] = None,
     home: Home = None,
@@ -254,7 +287,7 @@ def bench(
     Exit code 1 where a problem failed through the machine's fault: the same command tries it again.
     """
     settings = resolve_settings(
-        device=device, gpu=gpu, generations=generations, population=population, home=home
+        device=device, gpu=gpu, baselines=baselines, generations=generations, population=population, home=home
     )
     require_writable(settings.export_dir, "run from another folder or set WARPSMITH_EXPORT_DIR")
     require_writable(out.parent)
@@ -267,7 +300,9 @@ def bench(
             folder, out, settings, store, as_lines(display.tell), only=only or (), limit=limit
         )
     text, plot = write_report(results, out)
-    _print(f"{render_summary(results)}\nresults {out}, report {text}, plot {plot}", results, as_json=as_json)
+    print_result(
+        f"{render_summary(results)}\nresults {out}, report {text}, plot {plot}", results, as_json=as_json
+    )
     if failed := failed_by_machine(results):
         typer.echo(
             f"{len(failed)} failed by the machine's fault ({', '.join(failed)}); run it again", err=True
@@ -280,41 +315,12 @@ def failed_by_machine(results: BenchResults) -> list[str]:
     return [entry.name for entry in results.entries if entry.fault == "machine"]
 
 
-@archive_app.command(
-    "search", epilog='Example:\n\n  warpsmith archive search "softmax over the last dimension, fp32"'
-)
-def archive_search(
-    query: Annotated[str, typer.Argument(help="words or CUDA code")],
-    limit: Annotated[int, typer.Option(min=1, max=100)] = 8,
-    operation: Annotated[str | None, typer.Option(help="only with this operation, such as softmax")] = None,
-    dtype: Annotated[DType | None, typer.Option(help="only of this dtype")] = None,
-    arch: Annotated[str | None, typer.Option(help="only of this architecture")] = None,
-    home: Home = None,
-    as_json: Json = False,
-) -> None:
-    """Find verified winners by likeness."""
-    settings = resolve_settings(home=home)
-    where = ArchiveFilter(operations=(operation,) if operation else (), dtype=dtype, arch=arch)
-    with open_archive(settings) as archive:
-        hits = archive.search(query, limit=limit, where=where)
-    _print(hits_table(hits), hits, as_json=as_json)
-
-
-@archive_app.command("stats")
-def archive_stats(home: Home = None, as_json: Json = False) -> None:
-    """Count what the archive holds."""
-    settings = resolve_settings(home=home)
-    with open_archive(settings) as archive:
-        stats = archive.stats()
-    _print(archive_table(stats), stats, as_json=as_json)
-
-
 @app.command()
 def doctor(home: Home = None, as_json: Json = False) -> None:
     """Say what this machine has, what that allows, and what to install; exit code 1 where a need is unmet."""
     settings = resolve_settings(home=home)
     checks = doctoring.examine(settings)
-    _print(doctoring.table(checks), checks, as_json=as_json)
+    print_result(doctoring.table(checks), checks, as_json=as_json)
     if any(check.needed and not check.found for check in checks):
         raise typer.Exit(1)
 
@@ -326,7 +332,7 @@ def continue_with(run_id: str) -> str:
 
 def _conclude(outcome: Outcome, *, as_json: bool) -> None:
     summary = outcome.summary
-    _print(summary_table(summary), summary, as_json=as_json)
+    print_result(summary_table(summary), summary, as_json=as_json)
     if outcome.waits_for_review:
         typer.echo(
             f"{outcome.waits_for_review} waits for review: warpsmith resume {summary.run} --approve (or --reject)",
@@ -334,14 +340,6 @@ def _conclude(outcome: Outcome, *, as_json: bool) -> None:
         )
     if summary.status != RunStatus.IMPROVED.value:
         raise typer.Exit(EXIT_NOT_IMPROVED)
-
-
-def _print(table: object, record: object, *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(to_json(record))
-    else:
-        # Paths stay in one piece, however narrow the terminal.
-        Console().print(table, crop=False)
 
 
 def main() -> None:

@@ -25,6 +25,37 @@ Gpu = Annotated[
     ),
 ]
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simulator or cuda [default: auto]")]
+BaselinesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baselines", help="on a GPU, measure eager, compile too, or best of its modes [default: eager]"
+    ),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(
+        "--models",
+        help='language models with weights, such as gpt-5:0.6,o4-mini:0.4; "" for rules [default: rules]',
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost", callback=lambda value: above_zero(value), help="USD that the models may cost at most"
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option("--max-tokens", min=1, help="tokens that the models may read and write at most"),
+]
+DeviceBudget = Annotated[
+    float | None,
+    typer.Option(
+        "--device-budget-s",
+        callback=lambda value: above_zero(value),
+        help="seconds of searching on the device at most",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
 
 

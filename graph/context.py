@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
+from agents.asking import Asker
+from agents.novelty import fingerprint
 from agents.ports import Team
-from agents.schemas import Member, Neighbour
-from graph.budget import Budget
+from agents.schemas import Member, Neighbour, Notes, Recalled, Scene
+from graph.budget import Budget, Deadline, Spent
 from graph.casework import Bench, prepare_case
+from graph.learning import failures
 from graph.settings import Settings
 from memory.archive import Archive
 from memory.errors import WarpsmithError
@@ -24,6 +27,7 @@ from tools.case import Case
 from tools.devices.build import gpu_of
 from tools.gpus import GpuSpec
 from tools.pool import EvaluationPool
+from tools.roofline import floor_us
 
 
 class Stopwatch:
@@ -32,6 +36,10 @@ class Stopwatch:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last = clock()
+
+    def running(self) -> float:
+        """Seconds since the last lap, which goes on."""
+        return self._clock() - self._last
 
     def lap(self) -> float:
         """Seconds since the last lap, or since the start."""
@@ -57,7 +65,12 @@ class RunContext:
     """As many as the pool has workers: langgraph queues checkpoint writes in the pool that runs the nodes, so
     nodes limit themselves and the graph runs with more threads than branches."""
     stopwatch: Stopwatch
+    deadline: Deadline
+    asker: Asker | None = None
+    """The run's language models; None where the agents are rules."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    """By program hash: they are asked for again and again."""
 
     @cached_property
     def gpu(self) -> GpuSpec:
@@ -67,7 +80,14 @@ class RunContext:
     @property
     def budget(self) -> Budget:
         """Limits of the search."""
-        return Budget(self.settings.generations, self.settings.wall_s)
+        settings = self.settings
+        return Budget(settings.generations, settings.wall_s, settings.device_budget_s, settings.caps)
+
+    def spent(self, wall_s: float, first_evaluation: int) -> Spent:
+        """What the run has used so far. first_evaluation: the newest verdict of before the run."""
+        budgeted = self.settings.device_budget_s is not None
+        device_s = self.store.device_seconds(self.run.id, after=first_evaluation) if budgeted else 0.0
+        return Spent(wall_s, device_s, self.store.spend(self.run.id))
 
     @property
     def reduced(self) -> Problem | None:
@@ -119,11 +139,41 @@ class RunContext:
         self.store.put_program(program)
         self.store.put_candidate(candidate)
 
-    @cached_property
-    def neighbours(self) -> tuple[Neighbour, ...]:
+    def recall(self) -> list[Recalled]:
         """Innovations of the archive that resemble the problem, most similar first."""
         hits = self.archive.neighbours(self.problem, self.gpu.arch, limit=4)
-        return tuple(Neighbour(h.id, h.innovation, h.similarity) for h in hits)
+        return [Recalled(id=hit.id, similarity=hit.similarity) for hit in hits]
+
+    def neighbours(self, recalled: Sequence[Recalled]) -> tuple[Neighbour, ...]:
+        """What was recalled, as far as the archive still has it."""
+        found = ((self.archive.get(r.id), r) for r in recalled)
+        return tuple(Neighbour(r.id, innovation, r.similarity) for innovation, r in found if innovation)
+
+    def scene(self, generation: int, lessons: Sequence[str], hints: Sequence[str]) -> Scene:
+        """What every prompt of a generation begins with."""
+        failed = () if self.asker is None else failures(self.store.evaluated(self.run.id), generation)
+        return Scene(
+            problem=self.problem,
+            twin=self.reduced,
+            gpu=self.gpu,
+            floor_us=floor_us(self.problem.work, self.problem.dtype, self.gpu),
+            generation=generation,
+            notes=Notes(tuple(lessons), tuple(hints), failed),
+            relative_tolerance=self.settings.relative_tolerance,
+            eager_factor=self.settings.eager_factor,
+        )
+
+    def known(self, generation: int) -> Mapping[str, str]:
+        """Fingerprint -> candidate of every program of earlier generations; empty where no model writes any."""
+        if self.asker is None:
+            return {}
+        earlier = [c for c in self.store.candidates(self.run.id) if c.generation < generation]
+        return {self._fingerprint(c.program_hash): c.id for c in reversed(earlier)}
+
+    def _fingerprint(self, program_hash: str) -> str:
+        if program_hash not in self.fingerprints:
+            self.fingerprints[program_hash] = fingerprint(self.store.program(program_hash))
+        return self.fingerprints[program_hash]
 
     def trial_seed(self, index: int, purpose: str) -> int:
         """Seed of one trial: hidden from whoever writes programs, different in every run."""

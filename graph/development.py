@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agents.schemas import CoderTask, Draft, Proposal
 from graph.context import RunContext
+from graph.state import ProposeJob
 from memory.records import Candidate, Evaluation
 from tools.worker import EvaluationJob
 
@@ -24,44 +25,50 @@ class Verdict:
     """The verdict was in the store already."""
 
 
-def coder_task(proposal: Proposal, context: RunContext) -> CoderTask:
+def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
     """What the coder is told about a proposal."""
+    proposal = job["proposal"]
+    neighbours = context.neighbours(job["neighbours"])
     innovation = None
     if proposal.innovation is not None:
-        innovation = next(n.innovation for n in context.neighbours if n.id == proposal.innovation)
+        innovation = next((n.innovation for n in neighbours if n.id == proposal.innovation), None)
     return CoderTask(
         proposal=proposal,
-        problem=context.problem,
-        twin=context.reduced,
-        gpu=context.gpu,
+        scene=context.scene(proposal.generation, job["lessons"], job["hints"]),
         parents=tuple(context.member(parent) for parent in proposal.parents),
         innovation=innovation,
+        neighbours=neighbours,
+        known=context.known(proposal.generation),
+        candidate_id=context.candidate_id(proposal.id),
     )
 
 
-def write(proposal: Proposal, context: RunContext) -> str:
-    """Have the coder write the program and store it as a candidate; returns the candidate's id."""
-    draft = context.team.coder.write(coder_task(proposal, context))
+def write(job: ProposeJob, context: RunContext) -> str | None:
+    """Have the coder write the program and store it as a candidate; its id, or None where none was written."""
+    proposal = job["proposal"]
+    draft = context.team.coder.write(coder_task(job, context))
+    if draft is None:
+        text = f"no program for {proposal.id}: {proposal.idea}"
+        context.record("coder", text, proposal.generation)
+        return None
     candidate = _candidate(proposal, draft, context, repair=0, parents=proposal.parents)
-    context.record(
-        "coder",
-        f"wrote {candidate.origin.kind}: {draft.idea}",
-        proposal.generation,
-        candidate_id=candidate.id,
-    )
+    if draft.origin.kind != "model":  # a model's own words are in the journal
+        text = f"wrote {candidate.origin.kind}: {draft.idea}"
+        context.record("coder", text, proposal.generation, candidate_id=candidate.id)
     return candidate.id
 
 
-def develop(proposal: Proposal, candidate_id: str, context: RunContext) -> list[Verdict]:
+def develop(job: ProposeJob, candidate_id: str, context: RunContext) -> list[Verdict]:
     """Judge a candidate, repairing it as often as the compiler agent asks; the last verdict is the proposal's."""
+    proposal = job["proposal"]
     candidate = context.store.candidate(candidate_id)
     verdicts = [_judge(candidate, context)]
     attempt = 1
     while (request := context.team.compiler.review(verdicts[-1].evaluation, attempt)) is not None:
         last = verdicts[-1].candidate
         draft = Draft(context.store.program(last.program_hash), last.origin, last.idea, last.techniques)
-        mended = context.team.coder.repair(coder_task(proposal, context), draft, request)
-        if mended is None:
+        mended = context.team.compiler.mend(coder_task(job, context), draft, request)
+        if mended is None or context.deadline.passed:
             break
         context.record(
             "compiler", f"repair {attempt}: {request.instruction}", proposal.generation, candidate_id=last.id

@@ -19,6 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from graph.estimate import estimate
 from graph.progress import (
     BaselineReady,
     CandidateJudged,
@@ -28,6 +29,7 @@ from graph.progress import (
     StageStarted,
 )
 from graph.progress import Progress as Event
+from graph.settings import Settings
 from graph.tables import idea_text, short_id, us_text
 from memory.records import Problem, Run
 from memory.signature import problem_signature
@@ -61,10 +63,13 @@ class Display:
         if self._live.is_started:
             self._live.stop()
 
-    def announce(self, run: Run, problem: Problem) -> None:
-        """Say which run this is and what was captured."""
-        self._console.print(f"[bold]{run.id}[/bold] on {run.device}, agents by rules (no model configured)")
+    def announce(self, run: Run, problem: Problem, settings: Settings) -> None:
+        """Say which run this is, who plays the agents, what that may cost, and what was captured."""
+        self._console.print(f"[bold]{run.id}[/bold] on {run.device}, {agents_text(settings)}")
         self._console.print(f"  {problem_signature(problem)}", markup=False)
+        if settings.endpoint is not None:
+            expected = estimate(settings, settings.endpoint).sentence(settings.price_list)
+            self._console.print(f"  {expected}", markup=False)
 
     def tell(self, event: Event) -> None:
         """Show one event."""
@@ -90,6 +95,14 @@ class Display:
             )
             if not self._console.is_terminal:
                 self._console.print(f"  soak: {event.done} of {event.total} random trials passed")
+
+
+def agents_text(settings: Settings) -> str:
+    """Who plays the agents."""
+    if settings.endpoint is None:
+        return f"agents by rules ({settings.why_rules})"
+    where = settings.endpoint.base_url or "OpenAI"
+    return f"agents by {', '.join(settings.endpoint.model_names())} at {where}, beside rules"
 
 
 def _judged_line(event: CandidateJudged) -> Text:

@@ -8,11 +8,12 @@ from random import Random
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from agents.schemas import Briefing, Member
+from agents.schemas import Briefing, Member, Proposal
 from graph.context import RunContext
 from graph.development import develop, write
 from graph.evolution import gained, survivors, too_many_failures
 from graph.examination import examine
+from graph.learning import arm_outcomes
 from graph.progress import (
     BaselineReady,
     CandidateJudged,
@@ -25,7 +26,6 @@ from graph.results import archive_winner, export_winner, run_status
 from graph.soak import soak
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState, Update
 from memory.events import Review, Verdict
-from tools.roofline import floor_us
 
 Run = Runtime[RunContext]
 LESSONS_KEPT = 20
@@ -36,59 +36,64 @@ def baseline(state: RunState, runtime: Run) -> Update:
     context = runtime.context
     runtime.stream_writer(StageStarted("drawing trials from the module and its float64 oracle"))
     case = context.case
-    floor = floor_us(context.problem.work, context.problem.dtype, context.gpu)
-    recalled = len(context.neighbours)
-    runtime.stream_writer(BaselineReady(case.baselines, floor, len(case.trials), recalled))
-    context.record("planner", f"{recalled} similar innovations in the archive", state.generation)
-    return {}
+    recalled = context.recall()
+    scene = context.scene(0, (), ())
+    runtime.stream_writer(BaselineReady(case.baselines, scene.floor_us, len(case.trials), len(recalled)))
+    context.record("planner", f"{len(recalled)} similar innovations in the archive", state.generation)
+    return {"neighbours": recalled, "first_evaluation": context.store.last_evaluation()}
 
 
 def plan(state: RunState, runtime: Run) -> Update:
     """Ask the planner for a generation's proposals."""
     context = runtime.context
-    briefing = _briefing(state, context)
+    context.deadline.set(context.settings.wall_s - state.spent_s - context.stopwatch.running())
+    hints = context.store.hints(context.run.id)
+    briefing = _briefing(state, hints, context)
     # The generation is part of the seed, so a resumed run draws what it would have drawn.
     proposals = list(context.team.planner.plan(briefing, Random(f"{context.run.seed}/{state.generation}")))
     context.record(
         "planner", f"{len(proposals)} proposals for generation {state.generation}", state.generation
     )
     runtime.stream_writer(GenerationPlanned(state.generation, len(proposals)))
-    return {"proposals": proposals, "evaluated": Overwrite([])}
+    return {"proposals": proposals, "hints": hints, "evaluated": Overwrite([])}
 
 
-def _briefing(state: RunState, context: RunContext) -> Briefing:
+def _briefing(state: RunState, hints: list[str], context: RunContext) -> Briefing:
+    store, run = context.store, context.run
+    tried = (c.program_hash for c in store.candidates(run.id) if c.generation < state.generation)
+    past = store.evaluated(run.id) if context.asker is not None else []
     return Briefing(
-        problem=context.problem,
-        twin=context.reduced,
-        gpu=context.gpu,
-        floor_us=floor_us(context.problem.work, context.problem.dtype, context.gpu),
-        generation=state.generation,
+        scene=context.scene(state.generation, state.lessons, hints),
         slots=context.settings.population,
         population=tuple(context.member(id_) for id_ in state.population),
-        tried=frozenset(
-            c.program_hash
-            for c in context.store.candidates(context.run.id)
-            if c.generation < state.generation
-        ),
-        neighbours=context.neighbours,
-        lessons=tuple(state.lessons),
+        tried=frozenset(tried),
+        neighbours=context.neighbours(state.neighbours),
         gentle=state.gentle,
+        outcomes=arm_outcomes(past, store.events(run.id) if past else (), state.generation),
     )
 
 
 def propose(state: ProposeJob, runtime: Run) -> Command[str]:
     """One branch: have the coder write the program, then send it to be judged."""
-    candidate_id = write(state["proposal"], runtime.context)
-    onward = EvaluateJob(proposal=state["proposal"], candidate_id=candidate_id)
-    return Command(goto=Send(NodeName.EVALUATE.value, onward))
+    late = _too_late(state["proposal"], runtime.context)
+    candidate_id = "" if late else write(state, runtime.context) or ""
+    return Command(goto=Send(NodeName.EVALUATE.value, EvaluateJob(job=state, candidate_id=candidate_id)))
 
 
 def evaluate(state: EvaluateJob, runtime: Run) -> Update:
     """One branch: judge the program, with repairs."""
-    verdicts = develop(state["proposal"], state["candidate_id"], runtime.context)
+    context = runtime.context
+    if not state["candidate_id"] or _too_late(state["job"]["proposal"], context):
+        return {"evaluated": []}
+    verdicts = develop(state["job"], state["candidate_id"], context)
     for v in verdicts:
         runtime.stream_writer(CandidateJudged(v.candidate, v.evaluation, v.reused))
     return {"evaluated": [v.candidate.id for v in verdicts]}
+
+
+def _too_late(proposal: Proposal, context: RunContext) -> bool:
+    """True once the wall time is spent. The first generation is finished all the same: a run ends with a verdict."""
+    return proposal.generation > 0 and context.deadline.passed
 
 
 def critique(state: RunState, runtime: Run) -> Update:
@@ -98,13 +103,17 @@ def critique(state: RunState, runtime: Run) -> Update:
     before = [context.member(id_) for id_ in state.population]
     after = survivors([*before, *generation], context.settings.population)
     stagnation = 0 if gained(before, after) else state.stagnation + 1
+    scene = context.scene(state.generation, state.lessons, state.hints)
     if after:
-        reading = context.team.profiler.read(after[0])
-        text = f"{reading.bottleneck}: {reading.explanation}; {reading.advice}"
-        context.record("profiler", text, state.generation, candidate_id=after[0].candidate.id)
-    found = context.team.critic.critique(generation, after, stagnation)
-    for lesson in (*found.lessons, *([found.reason] if found.stop else [])):
+        reading = context.team.profiler.read(after[0], scene)
+        if not reading.by_model:  # a model's own words are in the journal
+            text = f"{reading.bottleneck}: {reading.explanation}; {reading.advice}"
+            context.record("profiler", text, state.generation, candidate_id=after[0].candidate.id)
+    found = context.team.critic.critique(generation, after, stagnation, scene)
+    for lesson in (*(() if found.by_model else found.lessons), *([found.reason] if found.stop else [])):
         context.record("critic", lesson, state.generation)
+    for candidate_id in found.suspicious:
+        context.record("critic", "looks too good to be true", state.generation, candidate_id=candidate_id)
     lessons = list(dict.fromkeys([*state.lessons, *found.lessons]))[-LESSONS_KEPT:]
     return {"lessons": lessons, "stagnation": stagnation, "stop": found.reason if found.stop else ""}
 
@@ -115,8 +124,11 @@ def select(state: RunState, runtime: Run) -> Update:
     generation = [context.member(id_) for id_ in state.evaluated]
     before = [context.member(id_) for id_ in state.population]
     population = survivors([*before, *generation], context.settings.population)
-    spent = state.spent_s + context.stopwatch.lap()
+    spent_s = state.spent_s + context.stopwatch.lap()
+    spent = context.spent(spent_s, state.first_evaluation)
     stop = state.stop or context.budget.exhausted(state.generation + 1, spent) or ""
+    if not stop and context.asker is not None:
+        stop = context.asker.exhausted
     if not state.proposals:
         stop = stop or "nothing is left to try"
     runtime.stream_writer(_closed(state, generation, population, stop))
@@ -124,7 +136,7 @@ def select(state: RunState, runtime: Run) -> Update:
         "population": [m.candidate.id for m in population],
         "generation": state.generation + 1,
         "gentle": too_many_failures(generation),
-        "spent_s": spent,
+        "spent_s": spent_s,
         "stop": stop,
     }
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from langgraph.types import Send
 
+from agents.schemas import Proposal
 from graph.state import NodeName, ProposeJob, RunState
 
 
@@ -14,7 +15,13 @@ def after_plan(state: RunState) -> list[Send] | Literal[NodeName.CRITIQUE]:
     if not state.proposals:
         return NodeName.CRITIQUE
     # A checkpoint keeps what is sent, and langgraph warns of any type in it that it does not know.
-    return [Send(NodeName.PROPOSE.value, ProposeJob(proposal=proposal)) for proposal in state.proposals]
+    return [Send(NodeName.PROPOSE.value, _job(proposal, state)) for proposal in state.proposals]
+
+
+def _job(proposal: Proposal, state: RunState) -> ProposeJob:
+    return ProposeJob(
+        proposal=proposal, lessons=state.lessons, hints=state.hints, neighbours=state.neighbours
+    )
 
 
 def after_select(state: RunState) -> Literal[NodeName.PLAN, NodeName.VERIFY]:

@@ -23,12 +23,15 @@ from graph.shortfall import ENDED
 from graph.state import RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
 from memory.errors import BadInput
+from memory.events import OPERATOR, AgentEvent
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
 from memory.store import Store
-from tools.problem import capture
+from tools.pool import LocalPool
+from tools.problem import Captured, Watch, capture
 
 Listener = Callable[[Progress], None]
+CAPTURING = "capturing the module"
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,21 @@ def start_run(target: Target, settings: Settings, store: Store, tell: Listener) 
 
     Raises: BadInput with the file, the line where known, and the remedy.
     """
-    tell(StageStarted("capturing the module"))
-    captured = capture(target, deadline_s=settings.capture_deadline_s, reduce_above=settings.verify_elements)
+    tell(StageStarted(CAPTURING))
+    return record_run(capture_target(target, settings), settings, store)
+
+
+def capture_target(target: Target, settings: Settings, *, watch: Watch | None = None) -> Captured:
+    """Capture as the settings say; `watch` is given the child that does it, which another thread may cancel.
+
+    Raises: BadInput with the file, the line where known, and the remedy.
+    """
+    limit, deadline_s = settings.verify_elements, settings.capture_deadline_s
+    return capture(target, deadline_s=deadline_s, reduce_above=limit, watch=watch)
+
+
+def record_run(captured: Captured, settings: Settings, store: Store) -> Run:
+    """A new run of a captured problem, in the store."""
     problem_hash = store.put_pair(captured.problem, captured.reduced)
     created = datetime.now(UTC)
     kept = settings.model_copy(update={"export_dir": settings.export_dir.resolve()})
@@ -70,11 +86,17 @@ def _run_id(name: str, created: datetime, problem_hash: str) -> str:
 
 
 def continue_run(
-    run: Run, store: Store, settings: Settings, tell: Listener, *, answer: dict[str, str] | None = None
+    run: Run,
+    store: Store,
+    settings: Settings,
+    tell: Listener,
+    *,
+    answer: dict[str, str] | None = None,
+    pool: LocalPool | None = None,
 ) -> Outcome:
     """Run the graph from wherever the run stands to its end, or to the next review.
 
-    answer: a person's verdict, where the run waits for one.
+    answer: a person's verdict, where the run waits for one. pool: an open one to use and leave open.
     Raises: StoreError where another process works on the run; BadInput where its export folder cannot be written to.
     """
     require_writable(export_path(run).parent, "make room for it there, or start another run with --out")
@@ -82,7 +104,10 @@ def continue_run(
         raise BadInput(
             f"run {run.id} was started on {run.device}; this would continue it on {settings.device_spec.name}"
         )
-    with RunLock(store_path(settings), run.id), _graph(run, store, settings, warm=True) as (graph, context):
+    with (
+        RunLock(store_path(settings), run.id),
+        _graph(run, store, settings, warm=True, pool=pool) as (graph, context),
+    ):
         config = _config(run, settings)
         start: RunState | Command[str] | None = None
         if answer is not None:
@@ -128,8 +153,13 @@ def _write_best(run: Run, store: Store, settings: Settings) -> None:
 
 
 @contextmanager
-def _graph(run: Run, store: Store, settings: Settings, *, warm: bool) -> Iterator[tuple[Graph, RunContext]]:
-    with open_saver(settings) as saver, open_context(run, store, settings, warm=warm) as context:
+def _graph(
+    run: Run, store: Store, settings: Settings, *, warm: bool, pool: LocalPool | None = None
+) -> Iterator[tuple[Graph, RunContext]]:
+    with (
+        open_saver(settings) as saver,
+        open_context(run, store, settings, warm=warm, pool=pool) as context,
+    ):
         yield build_graph(saver), context
 
 
@@ -162,8 +192,33 @@ def resume_run(
         raise BadInput(
             f"run {run.id} has ended ({run.status.value.replace('_', ' ')}); see `warpsmith show {run.id}`"
         )
-    kept = settings_from_run(run.settings, home=settings.home, wall_s=wall_s, generations=generations)
+    kept = resumed_settings(run, settings, wall_s=wall_s, generations=generations)
     return continue_run(run, store, kept, tell, answer=answer)
+
+
+def resumed_settings(run: Run, settings: Settings, **given: object) -> Settings:
+    """A stored run's settings, at this home; limits given now win."""
+    return settings_from_run(run.settings, home=settings.home, **given)
+
+
+def give_hint(run: Run, text: str, store: Store) -> str:
+    """Keep an operator's idea for a run's models; a sentence on what will become of it. Raises BadInput for none."""
+    idea = " ".join(text.split())
+    if not idea:
+        raise BadInput("the hint is empty; say in words what the models should try")
+    if run.status is not RunStatus.RUNNING:
+        raise BadInput(f"run {run.id} has ended; start another one and give it the hint")
+    at = datetime.now(UTC).isoformat()
+    digest = hashlib.sha256(f"{at}{idea}".encode()).hexdigest()[:16]
+    store.put_event(
+        AgentEvent(
+            id=f"{run.id}-{digest}", run_id=run.id, at=at, role=OPERATOR, agent="person", generation=0,
+            latency_s=0.0, decision=idea,
+        )
+    )  # fmt: skip
+    if run.settings.get("models") in (None, "", "None"):
+        return "kept; this run's agents are rules, which do not read hints"
+    return "kept; the models see it from the next generation on"
 
 
 def export_again(run: Run, store: Store, settings: Settings) -> Summary:

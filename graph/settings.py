@@ -15,6 +15,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from graph.model_settings import ModelSettings
 from memory.errors import BadInput
 from tools.devices.build import DeviceSpec, cuda_spec
 from tools.devices.port import CompileMode
@@ -33,7 +34,7 @@ COMPILE_MODES: dict[str, tuple[CompileMode, ...]] = {
 """torch.compile's modes that each setting of `baselines` measures."""
 
 
-class Settings(BaseSettings):
+class Settings(ModelSettings):
     """Resolved settings; stored with every run."""
 
     model_config = SettingsConfigDict(
@@ -61,6 +62,8 @@ class Settings(BaseSettings):
     """Generations in a row without a gain before the run stops."""
     wall_s: float = Field(default=900.0, gt=0)
     """Wall seconds of searching, over all resumes; verification of the winner is not cut short."""
+    device_budget_s: float | None = Field(default=None, gt=0)
+    """Seconds of searching on the device, over all resumes: sanitizing, correctness and timing."""
     seed: int = 0
     relative_tolerance: float = Field(default=1e-6, gt=0)
     eager_factor: float = Field(default=2.0, ge=1)
@@ -148,7 +151,7 @@ def resolve_settings(**given: object) -> Settings:
     """Settings with the command line's values; None means not given. Raises BadInput naming the setting."""
     try:
         settings = Settings.model_validate({name: v for name, v in given.items() if v is not None})
-        _ = settings.gpu_name
+        _ = settings.gpu_name, settings.endpoint, settings.price_list
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

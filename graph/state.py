@@ -8,7 +8,7 @@ from typing import Annotated, TypedDict
 
 from langgraph.types import Overwrite
 
-from agents.schemas import Proposal
+from agents.schemas import Proposal, Recalled
 
 
 class NodeName(StrEnum):
@@ -45,6 +45,12 @@ class RunState:
     population: list[str] = field(default_factory=list)
     """Surviving candidate ids, best first."""
     lessons: list[str] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+    """Of the operator, as they were when the generation was planned: a prompt must not change when a run resumes."""
+    neighbours: list[Recalled] = field(default_factory=list)
+    """What in the archive resembled the problem when the run began; others may add to the archive meanwhile."""
+    first_evaluation: int = 0
+    """Number of the newest verdict in the store when the run began."""
     stagnation: int = 0
     gentle: bool = False
     spent_s: float = 0.0
@@ -68,6 +74,9 @@ class Update(TypedDict, total=False):
     evaluated: list[str] | Overwrite
     population: list[str]
     lessons: list[str]
+    hints: list[str]
+    neighbours: list[Recalled]
+    first_evaluation: int
     stagnation: int
     gentle: bool
     spent_s: float
@@ -83,10 +92,14 @@ class ProposeJob(TypedDict):
     """Payload of one fan-out branch: write a program."""
 
     proposal: Proposal
+    lessons: list[str]
+    hints: list[str]
+    neighbours: list[Recalled]
 
 
 class EvaluateJob(TypedDict):
     """Payload of one fan-out branch: judge a program, with repairs."""
 
-    proposal: Proposal
+    job: ProposeJob
     candidate_id: str
+    """Empty where no program was written."""

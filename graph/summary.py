@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graph.settings import settings_from_run
 from graph.shortfall import timing_of, why_not
-from memory.events import AgentEvent, EvaluatedCandidate
+from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Origin, Run, RunStatus
 from memory.store import Store
 
@@ -38,6 +38,8 @@ class Summary:
     """Why the run has no winner, in one line; None where it improved, and until it ends."""
     program_path: str | None
     export_path: str | None
+    spend: Spend | None
+    """What the language models have used; None where none was asked."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ def summarise_run(
     timing = timing_of(chosen[0]) if chosen else None
     improved = run.status is RunStatus.IMPROVED
     events = store.events(run.id) if run.status in (RunStatus.NOT_IMPROVED, RunStatus.FAILED) else ()
+    spend = store.spend(run.id)
     counts = store.counts(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
     return Summary(
         run=run.id,
@@ -98,6 +101,7 @@ def summarise_run(
         why_not=why_not(run.status, everything, events, store.reviews),
         program_path=str(program_path) if program_path else None,
         export_path=str(export_path) if export_path else None,
+        spend=spend if spend.calls else None,
     )
 
 

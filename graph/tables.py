@@ -13,7 +13,7 @@ from rich.text import Text
 
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary
 from memory.archive_entry import ArchiveStats, Hit
-from memory.events import AgentEvent, EvaluatedCandidate
+from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Candidate, Evaluation, RunStatus, Status
 
 WIDE = 120
@@ -56,6 +56,8 @@ def summary_table(summary: Summary) -> RenderableType:
     table.add_row("speedup", f"{summary.speedup:.2f}× ({kind})" if summary.speedup != 1 else "1.00×")
     by_status = ", ".join(f"{count} {status}" for status, count in summary.by_status.items())
     table.add_row("evaluations", f"{summary.evaluations}: {by_status}" if by_status else "0")
+    if summary.spend is not None:
+        table.add_row("language models", spend_text(summary.spend))
     lines: list[RenderableType] = [table]
     if summary.why_not is not None:
         lines.append(Text(f"why: {summary.why_not}", style="bold"))
@@ -68,6 +70,14 @@ def summary_table(summary: Summary) -> RenderableType:
     if not summary.measured and summary.best_us is not None:
         lines.append(Text(_MODELLED, style="italic"))
     return Group(*lines)
+
+
+def spend_text(spend: Spend) -> str:
+    """What language models have used."""
+    calls = f"{spend.calls} call{'s' if spend.calls != 1 else ''}, {spend.tokens:,} tokens"
+    if spend.unpriced:
+        return f"{calls}; ${spend.cost_usd:.4f} and the unknown cost of {spend.unpriced} of them"
+    return f"{calls}, ${spend.cost_usd:.4f}"
 
 
 def _line(label: str, path: str) -> Text:

@@ -21,6 +21,8 @@ class Origin(Record):
     detail: str = ""
     """Recipe names, the model's name, or the innovation's id."""
     prompt_hash: str | None = None
+    move: str | None = None
+    """How a model made it: write, improve, combine, port, simplify or repair; None for what rules made."""
 
 
 class Candidate(Record):

@@ -1,7 +1,7 @@
-"""What happened in a run besides candidates: agents' events, people's reviews, and the sums over them.
+"""What happened in a run besides candidates: agents' events, people's hints and reviews, and the sums over them.
 
-Not here: the store that keeps them. Invariant: an event says who decided (rules or a model) and, for a model,
-what was asked, answered and paid.
+Not here: the store that keeps them. Invariant: an event says who decided (rules, a model or a person) and, for a
+model, what was asked, answered and paid.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class AgentEvent(Record):
     at: str
     """ISO 8601, UTC."""
     role: str
-    """planner, coder, compiler, profiler, critic or tuner."""
-    agent: Literal["rules", "model"]
+    """planner, coder, compiler, profiler, critic, tuner, or operator for a person's hint."""
+    agent: Literal["rules", "model", "person"]
     model: str | None = None
     generation: Count
     candidate_id: str | None = None
@@ -51,6 +51,10 @@ class AgentEvent(Record):
                 f"an event of {self.agent!r} has model={self.model!r}; name a model iff one decided"
             )
         return self
+
+
+OPERATOR = "operator"
+"""Role of the person who watches over a run."""
 
 
 class Verdict(StrEnum):
@@ -99,3 +103,10 @@ class Spend:
     tokens_out: int
     cost_usd: float
     """Sum of the known prices."""
+    unpriced: int = 0
+    """Calls whose model has no known price: their tokens count, their cost does not."""
+
+    @property
+    def tokens(self) -> int:
+        """Read and written."""
+        return self.tokens_in + self.tokens_out

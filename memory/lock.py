@@ -69,25 +69,29 @@ class RunLock:
                 self._held.pop(self._path, None)
 
     def is_held(self) -> bool:
-        """True while a process, perhaps this one, holds the lock; asking does not disturb whoever takes it.
+        """True while a process, perhaps this one, holds the lock; see `holder`."""
+        return self.holder() is not None
+
+    def holder(self) -> int | None:
+        """Pid of the process, perhaps this one, that holds the lock; asking does not disturb whoever takes it.
 
         Raises StoreError where the lock cannot be looked at.
         """
         with self._guard:
             # First, for closing any descriptor of a file gives up a process's own record locks on it.
             if self._held.get(self._path) == os.getpid():
-                return True
+                return os.getpid()
             try:
                 descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                return False
+                return None
             except OSError as error:
                 raise self._unreachable(error) from error
             try:
                 # Asked about a read lock, the kernel names who would prevent it: only a holder's write lock does.
                 asked = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
-                kind: int = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[0]
-                return kind != fcntl.F_UNLCK
+                kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+                return None if kind == fcntl.F_UNLCK else int(pid)
             finally:
                 os.close(descriptor)
 

@@ -155,11 +155,38 @@ class StoreReader:
         """What the run's calls of language models have used so far."""
         row = self._database.rows(
             "SELECT COUNT(*), COALESCE(SUM(tokens_in), 0), COALESCE(SUM(tokens_out), 0),"
-            " COALESCE(SUM(cost_usd), 0.0) FROM events WHERE run_id = ? AND agent = 'model'",
+            " COALESCE(SUM(cost_usd), 0.0), COUNT(CASE WHEN cost_usd IS NULL AND tokens_in IS NOT NULL THEN 1 END)"
+            " FROM events WHERE run_id = ? AND agent = 'model'",
             run_id,
         )[0]
-        calls, tokens_in, tokens_out, cost = (float(value or 0) for value in row)
-        return Spend(int(calls), int(tokens_in), int(tokens_out), cost)
+        calls, tokens_in, tokens_out, cost, unpriced = (float(value or 0) for value in row)
+        return Spend(int(calls), int(tokens_in), int(tokens_out), cost, int(unpriced))
+
+    def hints(self, run_id: str) -> list[str]:
+        """What people said to a run's agents, in order."""
+        bodies = self._database.texts(
+            "SELECT body FROM events WHERE run_id = ? AND agent = 'person' ORDER BY seq", run_id
+        )
+        return [_parsed(AgentEvent, body, run_id).decision for body in bodies]
+
+    def last_evaluation(self) -> int:
+        """Number of the newest verdict in the store, 0 in an empty one: what came later is newer work."""
+        return int(str(self._database.rows("SELECT COALESCE(MAX(seq), 0) FROM evaluations")[0][0]))
+
+    def device_seconds(self, run_id: str, *, after: int) -> float:
+        """Seconds that the verdicts on a run's programs took on the device: sanitize, correctness and timing.
+
+        after: only verdicts newer than this `last_evaluation`; what an earlier run had judged costs nothing anew.
+        """
+        found = self._database.rows(
+            "SELECT COALESCE(SUM(stage.value), 0.0) FROM evaluations e, json_each(e.body, '$.seconds') stage"
+            " WHERE e.seq > ?2 AND stage.key IN ('sanitize', 'correctness', 'timing') AND e.seq IN"
+            " (SELECT x.seq FROM candidates c JOIN runs r ON r.id = c.run_id JOIN evaluations x"
+            " ON x.program_hash = c.program_hash AND x.problem_hash = r.problem_hash AND x.device = r.device"
+            " WHERE c.run_id = ?1)",
+            run_id, after,
+        )  # fmt: skip
+        return float(str(found[0][0]))
 
     def reviews(self, candidate_id: str) -> list[Review]:
         """What people said of a candidate, in order."""
@@ -185,7 +212,7 @@ class StoreReader:
         )  # fmt: skip
         if not rows:
             raise BadInput(
-                f"no {noun} has an id that begins with {prefix!r}; list them to see which there are"
+                f"no {noun} has an id that begins with {prefix!r}; `warpsmith show` lists runs and their candidates"
             )
         if len(rows) > 1:
             shown = ", ".join(str(row[0]) for row in rows[:SHOWN_MATCHES])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from agents.rules import tuner
-from agents.schemas import CoderTask, Draft, Move, RepairRequest
+from agents.schemas import CoderTask, Draft, Move
 from memory.errors import WarpsmithError
-from memory.records import Origin, Status
+from memory.records import Origin
 from tools.recipes.blueprints import Blueprint, blueprints, build
-
-_RESOURCE_RULES = frozenset(("shared_memory", "block_range", "grid_range", "memory"))
 
 
 class RulesCoder:
@@ -32,30 +30,19 @@ class RulesCoder:
         program = first.program.with_values(proposal.values)
         return Draft(program, origin, proposal.idea, first.candidate.techniques)
 
-    def repair(self, task: CoderTask, draft: Draft, request: RepairRequest) -> Draft | None:  # noqa: ARG002
-        """Rules can mend one thing: a resource that ran out, by stepping every tunable down."""
-        exhausted = request.status is Status.OUT_OF_MEMORY or any(
-            d.rule in _RESOURCE_RULES for d in request.diagnostics
-        )
-        values = tuner.smaller(draft.program)
-        if not exhausted or not values:
-            return None
-        idea = f"{draft.idea}; needs less: {tuner.describe(values)}"
-        return Draft(draft.program.with_values(values), draft.origin, idea, draft.techniques)
-
 
 def _seeded(task: CoderTask) -> Draft:
     way = _blueprint(task)
-    program = build(task.problem, way, task.twin).with_values(task.proposal.values)
+    program = build(task.scene.problem, way, task.scene.twin).with_values(task.proposal.values)
     origin = Origin(kind="recipe", agent="rules", detail=", ".join(way.recipes))
     return Draft(program, origin, task.proposal.idea, way.techniques)
 
 
 def _blueprint(task: CoderTask) -> Blueprint:
-    for way in blueprints(task.problem, task.twin):
+    for way in blueprints(task.scene.problem, task.scene.twin):
         if way.name == task.proposal.blueprint:
             return way
-    raise WarpsmithError(f"no blueprint {task.proposal.blueprint!r} for {task.problem.name}")
+    raise WarpsmithError(f"no blueprint {task.proposal.blueprint!r} for {task.scene.problem.name}")
 
 
 def _recalled(task: CoderTask) -> Draft:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from agents.schemas import RepairRequest
+from agents.rules import tuner
+from agents.schemas import CoderTask, Draft, RepairRequest
 from memory.records import Evaluation, Status
 
 MAX_REPAIRS = 2
+_RESOURCE_RULES = frozenset(("shared_memory", "block_range", "grid_range", "memory"))
 
 _INSTRUCTIONS = {
     Status.SCHEMA_ERROR: "The launch plan does not fit the problem or the kernels. Correct the named places.",
@@ -29,5 +31,29 @@ class RulesCompiler:
         instruction = _INSTRUCTIONS.get(evaluation.status)
         if instruction is None or attempt > self._max_repairs:
             return None
-        severe = tuple(d for d in evaluation.diagnostics if d.severe)
-        return RepairRequest(attempt, evaluation.status, severe, instruction)
+        # Warnings too: static analysis often names the line that a wrong value or a race comes from.
+        found = sorted(evaluation.diagnostics, key=lambda d: not d.severe)
+        return RepairRequest(
+            attempt, evaluation.status, tuple(found), instruction + _passed_before(evaluation)
+        )
+
+    def mend(self, task: CoderTask, draft: Draft, request: RepairRequest) -> Draft | None:  # noqa: ARG002
+        """Rules can mend one thing: a resource that ran out, by stepping every tunable down."""
+        exhausted = request.status is Status.OUT_OF_MEMORY or any(
+            d.severe and d.rule in _RESOURCE_RULES for d in request.diagnostics
+        )
+        values = tuner.smaller(draft.program)
+        if not exhausted or not values:
+            return None
+        idea = f"{draft.idea}; needs less: {tuner.describe(values)}"
+        return Draft(draft.program.with_values(values), draft.origin, idea, draft.techniques)
+
+
+def _passed_before(evaluation: Evaluation) -> str:
+    """Inputs on which the program was right: what fails only for large values, or only for NaN, is told by them."""
+    within: dict[str, bool] = {}
+    for found in evaluation.errors:
+        right = found.error is not None and found.error <= found.allowed
+        within[found.distribution] = within.get(found.distribution, True) and right
+    passed = [name for name, right in within.items() if right]
+    return f" Before that it passed {', '.join(passed)} inputs." if passed else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agents.schemas import Critique, Member
+from agents.schemas import Critique, Member, Scene
 from memory.records import Status
 
 NEAR_FLOOR = 0.95
@@ -19,7 +19,11 @@ class RulesCritic:
         self._patience = patience
 
     def critique(
-        self, generation: Sequence[Member], population: Sequence[Member], stagnation: int
+        self,
+        generation: Sequence[Member],
+        population: Sequence[Member],
+        stagnation: int,
+        scene: Scene,  # noqa: ARG002
     ) -> Critique:
         """See agents.ports.Critic."""
         lessons = [*_failures(generation), *_tunable_lessons(generation)]

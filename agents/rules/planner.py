@@ -27,7 +27,7 @@ class RulesPlanner:
         """Generation 0: the archive's winners, then every blueprint. Later: tune and cross the survivors."""
         chosen: list[Proposal] = []
         tried = set(briefing.tried)
-        source = _openings(briefing, rng) if briefing.generation == 0 else _variations(briefing, rng)
+        source = _openings(briefing, rng) if briefing.scene.generation == 0 else _variations(briefing, rng)
         misses = 0
         for proposal, program in source:
             digest = program.content_hash()
@@ -37,7 +37,9 @@ class RulesPlanner:
                     break
                 continue
             tried.add(digest)
-            chosen.append(proposal.model_copy(update={"id": f"{briefing.generation:03d}-{len(chosen):03d}"}))
+            chosen.append(
+                proposal.model_copy(update={"id": f"{briefing.scene.generation:03d}-{len(chosen):03d}"})
+            )
             if len(chosen) == briefing.slots:
                 break
         return chosen
@@ -50,8 +52,8 @@ def _openings(briefing: Briefing, rng: Random) -> Iterator[_Planned]:
     for neighbour in briefing.neighbours:
         if fits(neighbour, briefing):
             yield _recall(neighbour, briefing), neighbour.innovation.program
-    ways = blueprints(briefing.problem, briefing.twin)
-    built = [(way, build(briefing.problem, way, briefing.twin)) for way in ways]
+    ways = blueprints(briefing.scene.problem, briefing.scene.twin)
+    built = [(way, build(briefing.scene.problem, way, briefing.scene.twin)) for way in ways]
     # A layout may need more shared memory than this GPU has. Where nothing is valid the library plan is proposed all
     # the same: its verdict says what cannot be expressed.
     programs = [(w, p) for w, p in built if _is_valid(p, briefing)] or built[-1:]
@@ -72,22 +74,22 @@ def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
 
     A program made for other operations can be valid by accident of names and shapes, and is then merely wrong.
     """
-    if neighbour.innovation.operations != problem_operations(briefing.problem):
+    if neighbour.innovation.operations != problem_operations(briefing.scene.problem):
         return False
     return _is_valid(neighbour.innovation.program, briefing)
 
 
 def _is_valid(program: Program, briefing: Briefing) -> bool:
     """True where nothing is wrong with the program, neither at the problem's shapes nor at its twin's."""
-    problems = [p for p in (briefing.problem, briefing.twin) if p is not None]
-    return not any(validate(program, problem, briefing.gpu)[1] for problem in problems)
+    problems = [p for p in (briefing.scene.problem, briefing.scene.twin) if p is not None]
+    return not any(validate(program, problem, briefing.scene.gpu)[1] for problem in problems)
 
 
 def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:
     innovation = neighbour.innovation
     return Proposal(
         id="",
-        generation=briefing.generation,
+        generation=briefing.scene.generation,
         move=Move.RECALL,
         idea=innovation.idea,
         bottleneck="memory",
@@ -97,14 +99,14 @@ def _recall(neighbour: Neighbour, briefing: Briefing) -> Proposal:
 
 def _seed(way: Blueprint, briefing: Briefing, values: dict[str, int]) -> Proposal:
     at = f" (at {tuner.describe(values)})" if values else ""
-    eager = demand(eager_times(briefing.problem.graph, briefing.gpu))
+    eager = demand(eager_times(briefing.scene.problem.graph, briefing.scene.gpu))
     saved = (
         f"; eager is host-bound: its operations take {eager.host_us:,.0f} µs to issue and {eager.device_us:,.0f} µs to "
         "run (modelled)"
     )
     return Proposal(
         id="",
-        generation=briefing.generation,
+        generation=briefing.scene.generation,
         move=Move.SEED,
         idea=f"{way.idea.rstrip('.')}{at}{saved if eager.host_bound else ''}",
         bottleneck="launch" if eager.host_bound else "memory",
@@ -121,7 +123,7 @@ def _replays(briefing: Briefing) -> Iterator[_Planned]:
             continue
         proposal = Proposal(
             id="",
-            generation=briefing.generation,
+            generation=briefing.scene.generation,
             move=Move.REPLAY,
             idea=f"Replay the steps of {member.candidate.id} as one CUDA graph",
             bottleneck="launch",
@@ -169,7 +171,7 @@ def _varied(
     verb = "tune" if move is Move.TUNE else "mix in"
     proposal = Proposal(
         id="",
-        generation=briefing.generation,
+        generation=briefing.scene.generation,
         move=move,
         idea=f"{verb} {tuner.describe(values)} of {first.candidate.id}",
         bottleneck=profile.bottleneck,

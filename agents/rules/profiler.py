@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.schemas import Member, Reading
+from agents.schemas import Member, Reading, Scene
 from memory.errors import WarpsmithError
 
 _ADVICE = {
@@ -18,7 +18,7 @@ _ADVICE = {
 class RulesProfiler:
     """Needs no model: the numbers speak."""
 
-    def read(self, member: Member) -> Reading:
+    def read(self, member: Member, scene: Scene) -> Reading:  # noqa: ARG002
         """Raises WarpsmithError for a candidate that has no profile."""
         profile = member.evaluation.profile
         if profile is None:

@@ -16,7 +16,18 @@ from agents.rules.compiler import RulesCompiler
 from agents.rules.critic import RulesCritic
 from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
-from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Neighbour, Proposal, RepairRequest
+from agents.schemas import (
+    Briefing,
+    CoderTask,
+    Draft,
+    Member,
+    Move,
+    Neighbour,
+    Notes,
+    Proposal,
+    RepairRequest,
+    Scene,
+)
 from memory.records import (
     Diagnostic,
     DType,
@@ -43,6 +54,10 @@ PROBLEM = scaled_relu_problem()
 H200 = gpu_named("h200")
 
 
+def scene(generation: int = 0, problem: Problem = PROBLEM) -> Scene:
+    return Scene(problem, None, H200, 1.0, generation, Notes())
+
+
 def briefing(
     generation: int = 0,
     *,
@@ -52,13 +67,13 @@ def briefing(
     gentle: bool = False,
 ) -> Briefing:
     tried = frozenset(m.candidate.program_hash for m in population)
-    return Briefing(PROBLEM, None, H200, 1.0, generation, slots, population, tried, neighbours, (), gentle)
+    return Briefing(scene(generation), slots, population, tried, neighbours, gentle)
 
 
 def task(
     proposal: Proposal, parents: tuple[Member, ...] = (), innovation: Innovation | None = None
 ) -> CoderTask:
-    return CoderTask(proposal, PROBLEM, None, H200, parents, innovation)
+    return CoderTask(proposal, scene(proposal.generation), parents, innovation)
 
 
 def innovation(program: Program) -> Innovation:
@@ -108,9 +123,11 @@ def with_graph(*nodes: Node, inputs: tuple[str, ...], shapes: dict[str, TensorSp
 
 def planned(problem: Problem) -> list[tuple[Proposal, Program]]:
     """The first generation's proposals with their programs."""
-    opening = replace(briefing(), problem=problem)
+    opening = replace(briefing(), scene=scene(problem=problem))
     proposals = RulesPlanner().plan(opening, Random(0))
-    return [(p, RulesCoder().write(replace(task(p), problem=problem)).program) for p in proposals]
+    return [
+        (p, RulesCoder().write(replace(task(p), scene=scene(problem=problem))).program) for p in proposals
+    ]
 
 
 def test_a_module_without_an_operation_that_a_recipe_serves_gets_its_library_plan() -> None:
@@ -260,11 +277,11 @@ def test_the_rules_mend_a_resource_that_ran_out_by_stepping_down(rule: str) -> N
     request = RepairRequest(1, Status.COMPILE_ERROR, (complaint,), "use less")
     proposal = Proposal(id="000-000", generation=0, move=Move.SEED, idea="i", bottleneck="memory")
     draft = Draft(scaled_relu_program(), Origin(kind="recipe", agent="rules"), "i", ())
-    mended = RulesCoder().repair(task(proposal), draft, request)
+    mended = RulesCompiler().mend(task(proposal), draft, request)
     assert mended is not None
     assert mended.program.tunable_values() == {"BLOCK": 64}
     smallest = Draft(at_block(64), draft.origin, "i", ())
-    assert RulesCoder().repair(task(proposal), smallest, request) is None
+    assert RulesCompiler().mend(task(proposal), smallest, request) is None
 
 
 def test_the_rules_do_not_pretend_to_mend_wrong_values() -> None:
@@ -272,18 +289,18 @@ def test_the_rules_do_not_pretend_to_mend_wrong_values() -> None:
     request = RepairRequest(1, Status.INCORRECT, (complaint,), "mend it")
     proposal = Proposal(id="000-000", generation=0, move=Move.SEED, idea="i", bottleneck="memory")
     draft = Draft(scaled_relu_program(), Origin(kind="recipe", agent="rules"), "i", ())
-    assert RulesCoder().repair(task(proposal), draft, request) is None
+    assert RulesCompiler().mend(task(proposal), draft, request) is None
 
 
 def test_the_profiler_repeats_the_numbers_and_says_what_could_help() -> None:
-    reading = RulesProfiler().read(member("a"))
+    reading = RulesProfiler().read(member("a"), scene())
     assert (reading.bottleneck, reading.explanation) == ("memory", "k takes most of it")
     assert "fewer bytes" in reading.advice
 
 
 def test_the_critic_counts_failures_and_flags_suspicious_wins() -> None:
     generation = [member("a"), member("b", status=Status.SUSPICIOUS), member("c", status=Status.INCORRECT)]
-    critique = RulesCritic().critique(generation, generation[:1], stagnation=0)
+    critique = RulesCritic().critique(generation, generation[:1], stagnation=0, scene=scene())
     assert critique.suspicious == ("b",)
     assert any(lesson.startswith("1 of 3 ended as incorrect") for lesson in critique.lessons)
     assert not critique.stop
@@ -291,13 +308,13 @@ def test_the_critic_counts_failures_and_flags_suspicious_wins() -> None:
 
 def test_the_critic_learns_which_value_the_fastest_share() -> None:
     generation = [member(f"c{i}", 10.0 + i, program=at_block(64 if i < 3 else 256)) for i in range(6)]
-    lessons = RulesCritic().critique(generation, generation[:1], stagnation=0).lessons
+    lessons = RulesCritic().critique(generation, generation[:1], stagnation=0, scene=scene()).lessons
     assert any(lesson.startswith("BLOCK=64 is shared by the fastest") for lesson in lessons)
 
 
 def test_the_critic_stops_near_the_floor_and_after_two_generations_without_gain() -> None:
     near = member("a", 5.1)
-    assert "% of the floor" in RulesCritic().critique([near], [near], stagnation=0).reason
+    assert "% of the floor" in RulesCritic().critique([near], [near], stagnation=0, scene=scene()).reason
     far = member("b")
-    assert not RulesCritic().critique([far], [far], stagnation=1).stop
-    assert "no gain" in RulesCritic().critique([far], [far], stagnation=2).reason
+    assert not RulesCritic().critique([far], [far], stagnation=1, scene=scene()).stop
+    assert "no gain" in RulesCritic().critique([far], [far], stagnation=2, scene=scene()).reason

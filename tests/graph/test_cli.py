@@ -37,10 +37,22 @@ SPARSE_WEIGHT = module_text().replace("torch.rand(columns)", "torch.rand(columns
 
 def test_help_lists_every_command_with_examples(tmp_path: Path) -> None:
     shown = warpsmith(tmp_path, "--help").stdout
-    for name in ("optimize", "resume", "show", "verify", "export", "bench", "archive", "doctor"):
+    for name in (
+        "optimize",
+        "resume",
+        "chat",
+        "hint",
+        "show",
+        "verify",
+        "export",
+        "bench",
+        "archive",
+        "doctor",
+    ):
         assert name in shown
     assert "examples/layernorm_gelu.py" in warpsmith(tmp_path, "optimize", "--help").stdout
-    assert "Exit code 1 where a problem failed" in warpsmith(tmp_path, "bench", "--help").stdout
+    benched = warpsmith(tmp_path, "bench", "--help").stdout
+    assert "Exit code 1 where a problem failed" in benched and "--baselines" in benched
     described = warpsmith(tmp_path, "show", "--help").stdout
     for key in ("candidates", "decisions", "why_not", "interrupted"):
         assert key in described

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ def start(folder: Path, *arguments: str, home: str) -> subprocess.Popen[str]:
     """Begin a command, in a session of its own as a terminal would."""
     return subprocess.Popen(
         command(*arguments), cwd=folder, env=environment(home), start_new_session=True, text=True,
+        # As a terminal would have it; a test run in the background of a script has interrupts ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
 

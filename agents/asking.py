@@ -1,0 +1,321 @@
+"""Asks a model until its answer fits, pays once for every answer, and writes down what was asked and said.
+
+Here: the order of things: the journal first, then the caps, then the endpoint, then the parse, then at most MISFITS
+more turns that show the model what did not fit. Not here: transport (agents.llm), forms of answers (agents.answers).
+Invariants: an answered request is never sent again, by this process or one that resumes the run; every call leaves an
+event; no answer is None, and callers fall back to rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from random import Random
+from typing import Protocol, TypeVar
+
+from agents.allowance import Allowance, CapReached
+from agents.answers import Misfit
+from agents.endpoint import Endpoint, Role
+from agents.prices import Prices
+from agents.prompting import Prompt, tokens_of
+
+T = TypeVar("T")
+
+MISFITS = 2
+"""Further turns after an answer that does not fit."""
+GIVEN_UP_AFTER = 3
+"""Requests in a row without any answer, after which a run does not ask that model again."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: str
+    """system, user or assistant."""
+    text: str
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """Everything that decides an answer."""
+
+    model: str
+    messages: tuple[Message, ...]
+    temperature: float | None
+    effort: str | None
+    max_output_tokens: int
+    schema: str | None = None
+    """JSON schema of the answer as text, for endpoints with structured output; None for free text."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """An endpoint's answer."""
+
+    text: str
+    tokens_in: int | None
+    """None where the endpoint does not say."""
+    tokens_out: int | None
+    cut_off: bool
+    """The answer ended at a limit rather than where the model meant it to."""
+    latency_s: float
+    """Of the request that was answered."""
+
+
+class ModelFailed(Exception):
+    """No answer could be had; the message says why and what to do. Callers go on without it."""
+
+    def __init__(self, message: str, *, hopeless: bool) -> None:
+        """hopeless: every further request of this kind would fail alike (a wrong key, an unknown model)."""
+        super().__init__(message)
+        self.hopeless = hopeless
+
+
+class Models(Protocol):
+    """An endpoint: agents.llm has the real one."""
+
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
+        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request with what became of it, for the journal."""
+
+    key: str
+    """Identity of the request; None of its like is sent twice."""
+    role: Role
+    model: str
+    generation: int
+    candidate_id: str | None
+    prompt: str
+    prompt_hash: str
+    reply: str
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    latency_s: float
+    decision: str
+    failure: str | None
+
+
+class Journal(Protocol):
+    """Where calls are kept: the run's store."""
+
+    def answered(self, key: str) -> Call | None:
+        """The call of this key that was answered, or None."""
+        ...
+
+    def keep(self, call: Call, *, answered: bool) -> None:
+        """Keep a call, committed on return; one that was answered is found by its key."""
+        ...
+
+    def seconds_left(self) -> float:
+        """Of the run's wall time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask whom, and which decision of the run it serves."""
+
+    prompt: Prompt
+    slot: str
+    """Which decision: equal prompts of two slots are two requests, so that a run can draw twice."""
+    generation: int
+    candidate_id: str | None = None
+    model: str | None = None
+    """None draws one from the role's ensemble."""
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply that fitted, with the conversation it ended; for a further turn."""
+
+    reply: str
+    model: str
+    turns: tuple[Message, ...]
+
+
+class Asker:
+    """The models of a run. Threads may share it."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        models: Models,
+        journal: Journal,
+        prices: Prices,
+        allowance: Allowance,
+        *,
+        seed: str = "",
+    ) -> None:
+        """seed: part of every request's identity and of every draw of a model."""
+        self._endpoint = endpoint
+        self._models = models
+        self._journal = journal
+        self._prices = prices
+        self._allowance = allowance
+        self._seed = seed
+        self._silent: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def exhausted(self) -> str:
+        """Why no further call is let through; empty while calls are."""
+        return self._allowance.exhausted
+
+    def available(self, model: str) -> bool:
+        """False once a model has failed so often, or so hopelessly, that the run goes on without it."""
+        with self._lock:
+            return self._silent.get(model, 0) < GIVEN_UP_AFTER
+
+    def ask(
+        self,
+        question: Question,
+        parse: Callable[[str], T],
+        describe: Callable[[T], str],
+        *,
+        after: Answer | None = None,
+        remark: str = "",
+    ) -> tuple[T, Answer] | None:
+        """The parsed answer, or None where none could be had; why not is in the journal.
+
+        parse: raises Misfit for the model to read. describe: one sentence on the answer, for the overseer.
+        after, remark: a further turn in an earlier conversation.
+        """
+        model = question.model or (after.model if after else self._chosen(question))
+        if model is None:
+            return None
+        turns = after.turns if after else _opening(question.prompt)
+        if remark:
+            turns = (*turns, Message("user", remark))
+        for turn in range(MISFITS + 1):
+            call = self._call(question, model, turns, parse, describe, last=turn == MISFITS)
+            if call is None:
+                return None
+            spoken = (*turns, Message("assistant", call.reply))
+            if call.failure is None:
+                return parse(call.reply), Answer(call.reply, model, spoken)
+            turns = (*spoken, Message("user", f"That does not fit: {call.failure}\nAnswer again, whole."))
+        return None
+
+    def _chosen(self, question: Question) -> str | None:
+        """The model that has answered this before, or else the first drawn of those that still answer."""
+        rng = Random(f"{self._seed}/{question.prompt.role}/{question.slot}")
+        order = self._endpoint.casting[question.prompt.role].order(rng)
+        turns = _opening(question.prompt)
+        answered = (m for m in order if self._journal.answered(self._key(question, m, turns)) is not None)
+        return next(answered, None) or next(filter(self.available, order), None)
+
+    def _request(self, question: Question, model: str, turns: tuple[Message, ...]) -> ModelRequest:
+        casting, limit = self._endpoint.casting[question.prompt.role], self._endpoint.max_output_tokens
+        return ModelRequest(model, turns, casting.temperature, casting.effort, limit, question.schema)
+
+    def _key(self, question: Question, model: str, turns: tuple[Message, ...]) -> str:
+        parts = [asdict(self._request(question, model, turns)), self._seed, question.slot]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _call(
+        self,
+        question: Question,
+        model: str,
+        turns: tuple[Message, ...],
+        parse: Callable[[str], T],
+        describe: Callable[[T], str],
+        *,
+        last: bool,
+    ) -> Call | None:
+        """One request's call, from the journal or the endpoint; None where there is no answer."""
+        request, key = self._request(question, model, turns), self._key(question, model, turns)
+        if (known := self._journal.answered(key)) is not None:
+            return known if known.failure is not None else _read(known, parse, describe, last=last)
+        if not self.available(model):
+            return None
+        blank = Call(
+            key=key, role=question.prompt.role, model=model, generation=question.generation,
+            candidate_id=question.candidate_id, prompt=_as_text(turns), prompt_hash=question.prompt.template_hash,
+            reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
+        )  # fmt: skip
+        try:
+            completion = self._paid(request)
+        except CapReached as reached:
+            self._journal.keep(_failed(blank, str(reached)), answered=False)
+            return None
+        except ModelFailed as failed:
+            with self._lock:
+                step = GIVEN_UP_AFTER if failed.hopeless else 1
+                self._silent[model] = self._silent.get(model, 0) + step
+            self._journal.keep(_failed(blank, str(failed)), answered=False)
+            return None
+        with self._lock:
+            self._silent[model] = 0
+        call = replace(
+            blank,
+            reply=completion.text,
+            tokens_in=completion.tokens_in,
+            tokens_out=completion.tokens_out,
+            cost_usd=self._prices.cost_usd(model, completion.tokens_in, completion.tokens_out),
+            latency_s=completion.latency_s,
+        )
+        call = _read(call, parse, describe, last=last, cut_off=completion.cut_off)
+        self._journal.keep(call, answered=True)
+        return call
+
+    def _paid(self, request: ModelRequest) -> Completion:
+        """Ask within the caps. Raises CapReached and ModelFailed."""
+        tokens_in = sum(tokens_of(turn.text) for turn in request.messages)
+        worst = tokens_in + request.max_output_tokens
+        price = self._prices.cost_usd(request.model, tokens_in, request.max_output_tokens)
+        with self._allowance.call(worst, price) as bill:
+            said = self._models.complete(request, deadline_s=self._journal.seconds_left())
+            # An endpoint that does not count is counted for.
+            read = _counted(said.tokens_in, tokens_in)
+            written = _counted(said.tokens_out, tokens_of(said.text))
+            bill.tokens = read + written
+            bill.cost_usd = self._prices.cost_usd(request.model, read, written) or 0.0
+        # Half of a surrogate pair, which JSON can carry, is no text that could be kept.
+        text = said.text.encode(errors="replace").decode()
+        return replace(said, text=text, tokens_in=read, tokens_out=written)
+
+
+def _counted(count: int | None, estimate: int) -> int:
+    return count if count is not None and count >= 0 else estimate
+
+
+def _read(
+    call: Call,
+    parse: Callable[[str], T],
+    describe: Callable[[T], str],
+    *,
+    last: bool,
+    cut_off: bool = False,
+) -> Call:
+    """The call with what the answer decides, or with what is wrong with it."""
+    try:
+        return replace(call, decision=describe(parse(call.reply)))
+    except Misfit as misfit:
+        why = str(misfit)
+        if cut_off:
+            why = f"the answer broke off at {call.tokens_out} tokens; be shorter. {why}"
+        ending = "given up" if last else "asked again"
+        return replace(call, decision=f"an answer that does not fit; {ending}", failure=why)
+
+
+def _failed(call: Call, why: str) -> Call:
+    return replace(call, decision="no answer; the rules go on without it", failure=why)
+
+
+def _opening(prompt: Prompt) -> tuple[Message, ...]:
+    return Message("system", prompt.system), Message("user", prompt.user)
+
+
+def _as_text(turns: tuple[Message, ...]) -> str:
+    """A conversation as an overseer reads it."""
+    return "\n\n".join(f"[{turn.role}]\n{turn.text}" for turn in turns)

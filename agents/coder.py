@@ -1,0 +1,105 @@
+"""The coder with a language model: writes, improves, crosses, ports and simplifies programs; rules do their own moves.
+
+Here: the question for each move, and the second try where an answer is nothing new. Not here: the words
+(prompts/coder.md), mending (agents.compiler).
+"""
+
+from __future__ import annotations
+
+from agents import sections
+from agents.answers import ProgramAnswer, parse_program
+from agents.asking import Asker, Question
+from agents.endpoint import Role
+from agents.novelty import fingerprint
+from agents.ports import Coder
+from agents.prompting import fill, material
+from agents.schemas import CoderTask, Draft, Move
+from memory.records import Origin
+
+BUDGETS = {
+    "problem": 4000, "neighbours": 9000, "parents": 12000, "failures": 1500, "lessons": 1200, "hints": 800,
+}  # fmt: skip
+"""Tokens at most."""
+
+_TASKS = {
+    Move.WRITE: "Write a new program from scratch. It should not resemble the parents or winners more than it must.",
+    Move.IMPROVE: "Improve the parent: relieve the bottleneck named, and keep what works.",
+    Move.COMBINE: "Cross the parents: take from each what makes it fast, in one program that beats them all.",
+    Move.PORT: (
+        "Port the winner given as parent, which was made for another architecture. Use what this GPU has and that one "
+        "had not (Ampere: asynchronous copies, tensor cores through mma; Hopper: larger shared memory, TMA, "
+        "wgmma), and do without what it lacks."
+    ),
+    Move.SIMPLIFY: "Simplify the parent: less code, fewer special cases, and no more time.",
+}
+
+
+class ModelCoder:
+    """Plays the coder: a model for the moves that need one, rules for the rest."""
+
+    def __init__(self, asker: Asker, rules: Coder) -> None:
+        self._asker = asker
+        self._rules = rules
+
+    def write(self, task: CoderTask) -> Draft | None:
+        """See agents.ports.Coder."""
+        if not task.proposal.move.by_model:
+            return self._rules.write(task)
+        question = _question(task)
+        answered = self._asker.ask(question, parse_program, _decision)
+        if answered is None:
+            return None
+        answer, so_far = answered
+        twin = task.known.get(fingerprint(answer.program))
+        if twin is not None:
+            remark = (
+                f"This is candidate {sections.short_id(twin)} again, apart from names, layout and the values of "
+                "tunables, and it has been judged. Write a program that works in another way."
+            )
+            answered = self._asker.ask(question, parse_program, _decision, after=so_far, remark=remark)
+            if answered is None or fingerprint(answered[0].program) in task.known:
+                return None
+            answer, so_far = answered
+        return drafted(answer, so_far.model, question, task.proposal.move.value)
+
+
+def drafted(answer: ProgramAnswer, model: str, question: Question, move: str) -> Draft:
+    """An answer as a draft that says who made it how."""
+    origin = Origin(
+        kind="model", agent="model", detail=model, prompt_hash=question.prompt.template_hash, move=move
+    )
+    return Draft(answer.program, origin, " ".join(answer.idea.split()), answer.techniques)
+
+
+def _question(task: CoderTask) -> Question:
+    scene, proposal = task.scene, task.proposal
+    values = {
+        "problem": sections.problem_section(scene),
+        "floor": sections.floor_section(scene),
+        "gpu": sections.gpu_section(scene.gpu),
+        "neighbours": sections.neighbours_section(task.neighbours),
+        "parents": _parents(task),
+        "failures": sections.failures_section(scene.notes),
+        "lessons": sections.lessons_section(scene.notes),
+        "hints": sections.hints_section(scene.notes),
+        "task": f"{_TASKS[proposal.move]}\n\nBottleneck: {proposal.bottleneck}.\n"
+        + material("idea", proposal.idea),
+    }
+    prompt = fill(Role.CODER, values, BUDGETS)
+    slot = f"write/{proposal.id}"
+    return Question(prompt, slot, scene.generation, candidate_id=task.candidate_id, model=proposal.model)
+
+
+def _parents(task: CoderTask) -> str:
+    shown = [sections.member_section(parent) for parent in task.parents]
+    if task.innovation is not None:
+        found = task.innovation
+        shown.append(f"The winner to port, {found.speedup:.2f}x over eager on {found.arch}:")
+        shown.append(sections.program_text("the winner to port", found.program))
+    return "\n\n".join(shown) or "None: this move starts from the problem."
+
+
+def _decision(answer: ProgramAnswer) -> str:
+    program = answer.program
+    kernels = f"{len(program.entries)} kernel{'s' if len(program.entries) != 1 else ''}"
+    return f"wrote {kernels} with {len(program.tunables)} tunables: {answer.idea}"

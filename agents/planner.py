@@ -1,0 +1,170 @@
+"""The planner with a language model: rules fill most slots, a model has ideas for the others.
+
+Here: which slots go to models, which (model, move) the bandit gives each, and what the model made of it. Not here:
+the words (prompts/planner.md), recipes and tuning (agents.rules.planner).
+Invariant: generation 0 is the rules' alone, and whatever the model leaves empty they fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from agents import sections
+from agents.answers import Misfit, PlanAnswer, PlannedSlot, parse_object, schema_of
+from agents.asking import Asker, Question
+from agents.bandit import Arm, draw_arm
+from agents.endpoint import ModelChoice, Role
+from agents.ports import Planner
+from agents.prompting import fill
+from agents.schemas import Briefing, Member, Move, Proposal
+
+MODEL_SHARE = 0.5
+"""Of a generation's slots; the rest goes to the tuner, which costs no tokens."""
+BOTTLENECKS = frozenset(("memory", "compute", "latency", "launch", "occupancy", "library"))
+BUDGETS = {
+    "problem": 4000,
+    "population": 2500,
+    "neighbours": 6000,
+    "failures": 1500,
+    "lessons": 1200,
+    "hints": 800,
+}
+"""Tokens at most."""
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A place for a model's proposal."""
+
+    number: int
+    arm: Arm
+    parents: tuple[Member, ...]
+    innovation: str | None = None
+
+
+class ModelPlanner:
+    """Plays the planner by a model's ideas and the rules' moves."""
+
+    def __init__(self, asker: Asker, rules: Planner, coders: Sequence[ModelChoice]) -> None:
+        self._asker = asker
+        self._rules = rules
+        self._coders = coders
+
+    def plan(self, briefing: Briefing, rng: Random) -> Sequence[Proposal]:
+        """See agents.ports.Planner."""
+        if briefing.scene.generation == 0:
+            return self._rules.plan(briefing, rng)
+        made = self._by_model(briefing, rng)
+        # The rules get every slot that is left; where they have nothing more to try, fewer slots are filled.
+        left = briefing.slots - len(made)
+        ruled = self._rules.plan(replace(briefing, slots=left), rng) if left else ()
+        numbered = enumerate((*made, *ruled))
+        return [p.model_copy(update={"id": f"{briefing.scene.generation:03d}-{i:03d}"}) for i, p in numbered]
+
+    def _by_model(self, briefing: Briefing, rng: Random) -> list[Proposal]:
+        coders = [choice for choice in self._coders if self._asker.available(choice.name)]
+        if not coders or self._asker.exhausted:
+            return []
+        count = max(1, round(briefing.slots * MODEL_SHARE))
+        slots = [_slot(number, briefing, coders, rng) for number in range(1, count + 1)]
+        listed = {sections.short_id(m.candidate.id): m for m in briefing.population}
+        answered = self._asker.ask(
+            _question(briefing, slots),
+            lambda text: _checked(parse_object(text, PlanAnswer), slots, listed),
+            lambda plan: f"{len(plan.proposals)} ideas: " + "; ".join(p.idea for p in plan.proposals),
+        )
+        if answered is None:
+            return []
+        by_number = {slot.number: slot for slot in slots}
+        return [_proposal(p, by_number[p.slot], listed, briefing) for p in answered[0].proposals]
+
+
+def _slot(number: int, briefing: Briefing, coders: Sequence[ModelChoice], rng: Random) -> _Slot:
+    """A move that is possible now, by the arm that the bandit draws."""
+    authored = [m for m in briefing.population if m.program.entries]
+    sources = {m.program.source: m for m in reversed(authored)}
+    foreign = [n for n in briefing.neighbours if n.innovation.arch != briefing.scene.gpu.arch]
+    moves = [Move.WRITE]
+    moves += [Move.IMPROVE, Move.SIMPLIFY] if authored else []
+    moves += [Move.COMBINE] if len(sources) > 1 else []
+    moves += [Move.PORT] if foreign else []
+    arm = draw_arm(coders, moves, briefing.outcomes, rng)
+    if arm.move is Move.PORT:
+        return _Slot(number, arm, (), rng.choice(foreign).id)
+    if arm.move is Move.COMBINE:
+        best = sorted(sources.values(), key=briefing.population.index)
+        return _Slot(number, arm, tuple(best[: min(len(best), rng.choice((2, 3)))]))
+    if arm.move is Move.WRITE:
+        return _Slot(number, arm, ())
+    return _Slot(number, arm, (authored[min(rng.randrange(len(authored)) for _ in range(2))],))
+
+
+def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
+    scene = briefing.scene
+    values = {
+        "problem": sections.problem_section(scene),
+        "floor": sections.floor_section(scene),
+        "gpu": sections.gpu_section(scene.gpu),
+        "population": sections.population_section(briefing.population),
+        "neighbours": sections.neighbours_section(briefing.neighbours),
+        "failures": sections.failures_section(scene.notes),
+        "lessons": sections.lessons_section(scene.notes),
+        "hints": sections.hints_section(scene.notes),
+        "slots": "\n".join(_described(slot) for slot in slots),
+    }
+    prompt = fill(Role.PLANNER, values, BUDGETS)
+    return Question(prompt, f"plan/{scene.generation}", scene.generation, schema=schema_of(PlanAnswer))
+
+
+_WORDS = {
+    Move.WRITE: "a new program, unlike those of the population",
+    Move.IMPROVE: "one parent with its bottleneck relieved",
+    Move.COMBINE: "what is best in the parents, in one program",
+    Move.PORT: "the winner of another architecture, rewritten for this GPU's own means",
+    Move.SIMPLIFY: "the parent with less code and no more time",
+}
+
+
+def _described(slot: _Slot) -> str:
+    parents = ", ".join(sections.short_id(m.candidate.id) for m in slot.parents) or "none"
+    ported = f"; innovation {slot.innovation[:8]}" if slot.innovation else ""
+    move = f"{slot.arm.move.value} ({_WORDS[slot.arm.move]})"
+    return f"- slot {slot.number}: move {move}; suggested parents: {parents}{ported}"
+
+
+def _checked(answer: PlanAnswer, slots: Sequence[_Slot], listed: dict[str, Member]) -> PlanAnswer:
+    """Raises Misfit for slots, bottlenecks or parents that there are not."""
+    known = {slot.number for slot in slots}
+    seen: set[int] = set()
+    for planned in answer.proposals:
+        if planned.slot not in known or planned.slot in seen:
+            raise Misfit(f"slot {planned.slot} is not open; fill each of {sorted(known)} once")
+        if planned.bottleneck not in BOTTLENECKS:
+            raise Misfit(
+                f"slot {planned.slot}: bottleneck {planned.bottleneck!r} is none of {sorted(BOTTLENECKS)}"
+            )
+        for parent in planned.parents:
+            if parent not in listed:
+                raise Misfit(f"slot {planned.slot}: no candidate {parent!r}; there are {sorted(listed)}")
+        seen.add(planned.slot)
+    return answer
+
+
+def _proposal(planned: PlannedSlot, slot: _Slot, listed: dict[str, Member], briefing: Briefing) -> Proposal:
+    parents = [m.candidate.id for m in slot.parents]
+    wanted = [listed[name].candidate.id for name in dict.fromkeys(planned.parents)]
+    # A move keeps its number of parents: improving needs one, a crossover two or three, a new program none.
+    if len(wanted) == len(parents) or (slot.arm.move is Move.COMBINE and len(wanted) > 1):
+        parents = wanted
+    return Proposal(
+        id="",
+        generation=briefing.scene.generation,
+        move=slot.arm.move,
+        idea=" ".join(planned.idea.split()),
+        bottleneck=planned.bottleneck,
+        parents=tuple(parents),
+        innovation=slot.innovation,
+        model=slot.arm.model,
+    )

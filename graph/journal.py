@@ -1,0 +1,73 @@
+"""The store as the journal of a run's model calls: what was asked, answered and paid, found again by its key.
+
+Invariant: an answer and what it cost are one event, committed together, so that neither a crash nor a resume can pay
+for it twice or forget to count it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime
+
+from agents.asking import Call
+from agents.endpoint import Role
+from graph.budget import Deadline
+from memory.events import AgentEvent
+from memory.store import Store
+
+
+class StoreJournal:
+    """The journal of one run."""
+
+    def __init__(self, store: Store, run_id: str, now: Callable[[], datetime], deadline: Deadline) -> None:
+        self._store = store
+        self._run_id = run_id
+        self._now = now
+        self._deadline = deadline
+
+    def answered(self, key: str) -> Call | None:
+        """See agents.asking.Journal."""
+        event = self._store.event(self._event_id(key))
+        if event is None:
+            return None
+        assert event.model is not None, "only calls of models are kept under a key"
+        return Call(
+            key=key, role=Role(event.role), model=event.model, generation=event.generation,
+            candidate_id=event.candidate_id, prompt=event.prompt, prompt_hash=event.prompt_hash or "",
+            reply=event.reply, tokens_in=event.tokens_in, tokens_out=event.tokens_out, cost_usd=event.cost_usd,
+            latency_s=event.latency_s, decision=event.decision, failure=event.failure,
+        )  # fmt: skip
+
+    def keep(self, call: Call, *, answered: bool) -> None:
+        """See agents.asking.Journal. A call without an answer is kept under an id of its own, and may be repeated."""
+        at = self._now().isoformat()
+        unanswered = hashlib.sha256(f"{call.key}/{at}/{call.failure}".encode()).hexdigest()
+        self._store.put_event(
+            AgentEvent(
+                id=self._event_id(call.key if answered else unanswered),
+                run_id=self._run_id,
+                at=at,
+                role=call.role.value,
+                agent="model",
+                model=call.model,
+                generation=call.generation,
+                candidate_id=call.candidate_id,
+                prompt=call.prompt,
+                reply=call.reply,
+                prompt_hash=call.prompt_hash,
+                tokens_in=call.tokens_in,
+                tokens_out=call.tokens_out,
+                cost_usd=call.cost_usd,
+                latency_s=call.latency_s,
+                decision=call.decision,
+                failure=call.failure,
+            )
+        )
+
+    def seconds_left(self) -> float:
+        """See agents.asking.Journal."""
+        return self._deadline.left_s()
+
+    def _event_id(self, key: str) -> str:
+        return f"{self._run_id}-{key[:24]}"
