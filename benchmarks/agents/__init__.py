@@ -1,0 +1,1 @@
+"""What agents are told: recorded situations, the facts that a reader needs in each, and whether the prompt has them."""

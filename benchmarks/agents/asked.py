@@ -1,0 +1,165 @@
+"""The prompt that an agent really sends about a verdict, caught where it would leave for the endpoint.
+
+Nothing is sent: the endpoint is one that keeps the question and gives no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from agents.allowance import Allowance, Caps
+from agents.asking import Asker, Call, Completion, ModelFailed, ModelRequest
+from agents.coder import ModelCoder
+from agents.compiler import ModelCompiler
+from agents.endpoint import Casting, Endpoint, ModelChoice, Role
+from agents.planner import ModelPlanner
+from agents.prices import list_prices
+from agents.profiler import ModelProfiler
+from agents.prompting import Prompt
+from agents.rules.coder import RulesCoder
+from agents.rules.compiler import RulesCompiler
+from agents.rules.planner import RulesPlanner
+from agents.rules.profiler import RulesProfiler
+from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Notes, Proposal, Scene
+from benchmarks.agents.record import GPU, Recording
+from memory.records import Candidate, Origin, Status
+from tools.gpus import gpu_named
+from tools.roofline import floor_us
+
+_MODEL = ModelChoice("nobody", 1.0)
+_CANDIDATE = "benchmark-001-000"
+_ORIGIN = Origin(kind="model", agent="model", detail=_MODEL.name)
+
+TOLD = {
+    Role.COMPILER: "The refusal",
+    Role.PROFILER: "The candidate and its profile",
+    Role.CODER: "Parents",
+    Role.PLANNER: "Population, best first",
+}
+"""The section of each role's prompt that tells of the verdict."""
+
+
+class _Listening:
+    """An endpoint that keeps the last question and never answers."""
+
+    def __init__(self) -> None:
+        self.heard: ModelRequest | None = None
+
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:  # noqa: ARG002
+        """See agents.asking.Models."""
+        self.heard = request
+        raise ModelFailed("nobody answers: this endpoint only listens", hopeless=False)
+
+
+class _Forgetful:
+    """A journal that keeps nothing."""
+
+    def answered(self, key: str) -> Call | None:  # noqa: ARG002
+        """See agents.asking.Journal."""
+        return None
+
+    def keep(self, call: Call, *, answered: bool) -> None:
+        """See agents.asking.Journal."""
+
+    def seconds_left(self) -> float:
+        """See agents.asking.Journal."""
+        return 3600.0
+
+
+def prompt_about(recording: Recording, role: Role) -> Prompt:
+    """What the agent would ask in this situation. Raises ValueError where it would ask nothing."""
+    listening = _Listening()
+    casting = dict.fromkeys(Role, Casting((_MODEL,)))
+    endpoint = Endpoint(casting, api_key="none")
+    asker = Asker(endpoint, listening, _Forgetful(), list_prices(), Allowance(Caps()))
+    _ASKING[role](asker, recording)
+    if listening.heard is None:
+        raise ValueError(f"{role.value} asks nothing about {recording.name!r}")
+    system, user = (message.text for message in listening.heard.messages)
+    return Prompt(role, system, user, "")
+
+
+def told_in(prompt: Prompt) -> str:
+    """The prompt's section on the verdict, without the programs, which say nothing about it."""
+    found = re.search(
+        rf"^# {re.escape(TOLD[prompt.role])}\n(.*?)(?=^# |\Z)", prompt.user, re.MULTILINE | re.DOTALL
+    )
+    if found is None:
+        raise ValueError(f"the {prompt.role.value}'s prompt has no section {TOLD[prompt.role]!r}")
+    return _PROGRAM.sub("", found[1])
+
+
+_PROGRAM = re.compile(
+    r"^<<material (\w+): [^\n]*, (?:CUDA source|plan)>>$.*?^<<end of material \1>>$", re.MULTILINE | re.DOTALL
+)
+
+
+def _scene(recording: Recording) -> Scene:
+    gpu, problem = gpu_named(GPU), recording.problem
+    floor = floor_us(problem.work, problem.dtype, gpu)
+    return Scene(problem, recording.twin, gpu, floor, generation=1, notes=Notes())
+
+
+def _member(recording: Recording) -> Member:
+    candidate = Candidate(
+        id=_CANDIDATE,
+        run_id="benchmark",
+        program_hash=recording.program.content_hash(),
+        generation=1,
+        origin=_ORIGIN,
+        # The flaw is what a reader has to find.
+        idea="A first try.",
+    )
+    return Member(candidate, recording.program, recording.evaluation)
+
+
+def _task(recording: Recording, parents: tuple[Member, ...]) -> CoderTask:
+    proposal = Proposal(
+        id="001-001",
+        generation=1,
+        move=Move.IMPROVE,
+        idea="Relieve what limits the parent.",
+        bottleneck="memory",
+        parents=tuple(parent.candidate.id for parent in parents),
+    )
+    return CoderTask(proposal, _scene(recording), parents, None)
+
+
+def _mend(asker: Asker, recording: Recording) -> None:
+    compiler = ModelCompiler(asker, RulesCompiler())
+    request = compiler.review(recording.evaluation, 1)
+    if request is not None:
+        draft = Draft(recording.program, _ORIGIN, "A first try.", ())
+        compiler.mend(_task(recording, ()), draft, request)
+
+
+def _read(asker: Asker, recording: Recording) -> None:
+    if recording.evaluation.status is Status.PASSED:
+        ModelProfiler(asker, RulesProfiler()).read(_member(recording), _scene(recording))
+
+
+def _write(asker: Asker, recording: Recording) -> None:
+    ModelCoder(asker, RulesCoder()).write(_task(recording, (_member(recording),)))
+
+
+def _plan(asker: Asker, recording: Recording) -> None:
+    member = _member(recording)
+    briefing = Briefing(
+        scene=_scene(recording),
+        slots=2,
+        population=(member,) if member.passed else (),
+        tried=frozenset((member.candidate.program_hash,)),
+        neighbours=(),
+        gentle=False,
+    )
+    ModelPlanner(asker, RulesPlanner(), (_MODEL,)).plan(briefing, Random(0))
+
+
+_ASKING: dict[Role, Callable[[Asker, Recording], None]] = {
+    Role.COMPILER: _mend,
+    Role.PROFILER: _read,
+    Role.CODER: _write,
+    Role.PLANNER: _plan,
+}
