@@ -28,7 +28,9 @@ class Verdict:
 def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
     """What the coder is told about a proposal."""
     proposal = job["proposal"]
-    neighbours = context.neighbours(job["neighbours"])
+    # Rules look at no example but the one that they recall.
+    wanted = proposal.move.by_model or proposal.innovation is not None
+    neighbours = context.neighbours(job["neighbours"]) if wanted else ()
     innovation = None
     if proposal.innovation is not None:
         innovation = next((n.innovation for n in neighbours if n.id == proposal.innovation), None)

@@ -41,6 +41,11 @@ class Asked:
         return str(self.body["messages"][0]["content"])
 
     @property
+    def opening(self) -> str:
+        """The first question, whatever was said since."""
+        return str(self.body["messages"][1]["content"])
+
+    @property
     def last(self) -> str:
         """The newest turn."""
         return str(self.body["messages"][-1]["content"])

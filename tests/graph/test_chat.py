@@ -362,6 +362,8 @@ def test_the_prompt_takes_pasted_code_and_leaves_at_an_interrupt(tmp_path: Path)
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
+        # A test run in the background of a script has interrupts ignored.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execvpe(sys.executable, chat_command(), environment("home"))
     heard = ""
 

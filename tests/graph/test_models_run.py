@@ -142,7 +142,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def by_slot(asked: Asked, *replies: Reply) -> Reply:
     """The reply of the slot whose idea the coder is given."""
     for number, reply in enumerate(replies, start=1):
-        if f"Idea {number}:" in asked.last.rpartition("# Your task")[2]:
+        if f"Idea {number}:" in asked.opening.rpartition("# Your task")[2]:
             return reply
     raise AssertionError(asked.last)
 

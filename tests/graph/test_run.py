@@ -86,7 +86,7 @@ def first(workplace: Path) -> dict[str, Any]:
 def test_a_run_ends_with_one_json_object_that_says_everything(first: dict[str, Any]) -> None:
     assert set(first) == {
         "run", "status", "device", "measured", "baseline_us", "best_us", "floor_us", "speedup", "evaluations",
-        "by_status", "why_not", "program_path", "export_path",
+        "by_status", "why_not", "program_path", "export_path", "spend",
     }  # fmt: skip
     assert first["status"] == "improved"
     assert first["why_not"] is None

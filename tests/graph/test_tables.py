@@ -28,7 +28,8 @@ def summary(run: str = RUN, status: str = "improved", **changes: object) -> Summ
     values: dict[str, object] = {
         "run": run, "status": status, "device": "simulator:h200", "measured": False, "baseline_us": 1234.5,
         "best_us": 0.0312, "floor_us": 0.00045, "speedup": 1.74, "evaluations": 34, "by_status": {"passed": 34},
-        "why_not": None, "program_path": "/home/someone/" + "deep/" * 20 + "program.json", "export_path": None,
+        "why_not": None, "spend": None, "export_path": None,
+        "program_path": "/home/someone/" + "deep/" * 20 + "program.json",
     }  # fmt: skip
     return Summary(**{**values, **changes})  # type: ignore[arg-type]
 

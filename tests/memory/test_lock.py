@@ -74,10 +74,10 @@ def test_whether_a_run_is_worked_on_can_be_asked_without_disturbing_anyone(tmp_p
     assert not lock.is_held()
     assert list(tmp_path.iterdir()) == []
     process = holder(path)
-    assert lock.is_held()
+    assert lock.is_held() and lock.holder() == process.pid
     process.kill()
     process.communicate()
-    assert not lock.is_held()
+    assert not lock.is_held() and lock.holder() is None
     with lock:
         # To look at the file again would give the lock up.
         assert lock.is_held() and RunLock(path, "run/1").is_held()

@@ -181,6 +181,33 @@ def test_events_come_in_order_and_from_a_point_on_and_their_cost_adds_up(store: 
     assert store.spend("none") == Spend(0, 0, 0, 0.0)
 
 
+def test_a_call_of_a_model_without_a_price_is_counted_as_such(store: Store) -> None:
+    store.put_event(made.event("priced", tokens=10))
+    store.put_event(made.event("free", tokens=10).model_copy(update={"cost_usd": None}))
+    store.put_event(made.event("silent", tokens=10).model_copy(update={"cost_usd": None, "tokens_in": None}))
+    assert store.spend("run-1").unpriced == 1
+
+
+def test_hints_are_what_people_said_in_order(store: Store) -> None:
+    for name in ("b", "a"):
+        said = {"agent": "person", "model": None, "role": "operator", "decision": f"try {name}"}
+        store.put_event(made.event(name, tokens=None).model_copy(update=said))
+    store.put_event(made.event("c", tokens=None))
+    assert store.hints("run-1") == ["try b", "try a"]
+    assert store.hints("none") == []
+
+
+def test_the_devices_seconds_are_those_of_verdicts_made_since(store: Store) -> None:
+    spent = {"schema": 1.0, "compile": 2.0, "sanitize": 0.25, "correctness": 0.5, "timing": 4.0}
+    for name in ("old", "new"):
+        verdict = made.evaluation(put(store, name), median_us=2.0).model_copy(update={"seconds": spent})
+        before = store.last_evaluation()
+        store.put_evaluation(verdict)
+    assert store.device_seconds("run-1", after=before) == 4.75
+    assert store.device_seconds("run-1", after=0) == 9.5
+    assert store.device_seconds("run-1", after=store.last_evaluation()) == 0.0
+
+
 def test_a_problem_keeps_its_twin(store: Store) -> None:
     twin = made.problem(shape=(2, 8)).model_copy(update={"reduced_from": {"x": (16, 1024)}})
     key = store.put_pair(made.problem(), twin)
