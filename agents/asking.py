@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from agents.allowance import Allowance, CapReached
 from agents.answers import Misfit
@@ -136,11 +136,19 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply that fitted, with the conversation it ended; for a further turn."""
+    """Who gave a reply that fitted, and the conversation that it ended; for a further turn."""
 
-    reply: str
     model: str
     turns: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class _Heard(Generic[T]):
+    """A call that was answered."""
+
+    call: Call
+    parsed: T | None
+    """None where the answer does not fit: the call says why."""
 
 
 class Asker:
@@ -197,13 +205,16 @@ class Asker:
         if remark:
             turns = (*turns, Message("user", remark))
         for turn in range(MISFITS + 1):
-            call = self._call(question, model, turns, parse, describe, last=turn == MISFITS)
-            if call is None:
+            heard = self._hear(question, model, turns, parse, describe, last=turn == MISFITS)
+            if heard is None:
                 return None
-            spoken = (*turns, Message("assistant", call.reply))
-            if call.failure is None:
-                return parse(call.reply), Answer(call.reply, model, spoken)
-            turns = (*spoken, Message("user", f"That does not fit: {call.failure}\nAnswer again, whole."))
+            spoken = (*turns, Message("assistant", heard.call.reply))
+            if heard.parsed is not None:
+                return heard.parsed, Answer(model, spoken)
+            turns = (
+                *spoken,
+                Message("user", f"That does not fit: {heard.call.failure}\nAnswer again, whole."),
+            )
         return None
 
     def _chosen(self, question: Question) -> str | None:
@@ -222,7 +233,7 @@ class Asker:
         parts = [asdict(self._request(question, model, turns)), self._seed, question.slot]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _call(
+    def _hear(
         self,
         question: Question,
         model: str,
@@ -231,11 +242,13 @@ class Asker:
         describe: Callable[[T], str],
         *,
         last: bool,
-    ) -> Call | None:
-        """One request's call, from the journal or the endpoint; None where there is no answer."""
+    ) -> _Heard[T] | None:
+        """One request's answer, from the journal or the endpoint; None where there is none."""
         request, key = self._request(question, model, turns), self._key(question, model, turns)
         if (known := self._journal.answered(key)) is not None:
-            return known if known.failure is not None else _read(known, parse, describe, last=last)
+            return (
+                _Heard(known, None) if known.failure is not None else _read(known, parse, describe, last=last)
+            )
         if not self.available(model):
             return None
         blank = Call(
@@ -244,7 +257,7 @@ class Asker:
             reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
         )  # fmt: skip
         try:
-            completion = self._paid(request)
+            completion, cost_usd = self._paid(request)
         except CapReached as reached:
             self._journal.keep(_failed(blank, str(reached)), answered=False)
             return None
@@ -261,15 +274,15 @@ class Asker:
             reply=completion.text,
             tokens_in=completion.tokens_in,
             tokens_out=completion.tokens_out,
-            cost_usd=self._prices.cost_usd(model, completion.tokens_in, completion.tokens_out),
+            cost_usd=cost_usd,
             latency_s=completion.latency_s,
         )
-        call = _read(call, parse, describe, last=last, cut_off=completion.cut_off)
-        self._journal.keep(call, answered=True)
-        return call
+        heard = _read(call, parse, describe, last=last, cut_off=completion.cut_off)
+        self._journal.keep(heard.call, answered=True)
+        return heard
 
-    def _paid(self, request: ModelRequest) -> Completion:
-        """Ask within the caps. Raises CapReached and ModelFailed."""
+    def _paid(self, request: ModelRequest) -> tuple[Completion, float | None]:
+        """Ask within the caps; the answer, its tokens counted, and what it cost. Raises CapReached and ModelFailed."""
         tokens_in = sum(tokens_of(turn.text) for turn in request.messages)
         worst = tokens_in + request.max_output_tokens
         price = self._prices.cost_usd(request.model, tokens_in, request.max_output_tokens)
@@ -279,10 +292,11 @@ class Asker:
             read = _counted(said.tokens_in, tokens_in)
             written = _counted(said.tokens_out, tokens_of(said.text))
             bill.tokens = read + written
-            bill.cost_usd = self._prices.cost_usd(request.model, read, written) or 0.0
+            cost_usd = self._prices.cost_usd(request.model, read, written)
+            bill.cost_usd = cost_usd or 0.0
         # Half of a surrogate pair, which JSON can carry, is no text that could be kept.
         text = said.text.encode(errors="replace").decode()
-        return replace(said, text=text, tokens_in=read, tokens_out=written)
+        return replace(said, text=text, tokens_in=read, tokens_out=written), cost_usd
 
 
 def _counted(count: int | None, estimate: int) -> int:
@@ -296,16 +310,17 @@ def _read(
     *,
     last: bool,
     cut_off: bool = False,
-) -> Call:
+) -> _Heard[T]:
     """The call with what the answer decides, or with what is wrong with it."""
     try:
-        return replace(call, decision=describe(parse(call.reply)))
+        parsed = parse(call.reply)
+        return _Heard(replace(call, decision=describe(parsed)), parsed)
     except Misfit as misfit:
         why = str(misfit)
         if cut_off:
             why = f"the answer broke off at {call.tokens_out} tokens; be shorter. {why}"
         ending = "given up" if last else "asked again"
-        return replace(call, decision=f"an answer that does not fit; {ending}", failure=why)
+        return _Heard(replace(call, decision=f"an answer that does not fit; {ending}", failure=why), None)
 
 
 def _failed(call: Call, why: str) -> Call:

@@ -13,7 +13,7 @@ from agents.endpoint import Role
 from agents.novelty import fingerprint
 from agents.ports import Coder
 from agents.prompting import fill, material
-from agents.schemas import CoderTask, Draft, Move
+from agents.schemas import CoderTask, Draft, Move, short_id
 from memory.records import Origin
 
 BUDGETS = {
@@ -53,7 +53,7 @@ class ModelCoder:
         twin = task.known.get(fingerprint(answer.program))
         if twin is not None:
             remark = (
-                f"This is candidate {sections.short_id(twin)} again, apart from names, layout and the values of "
+                f"This is candidate {short_id(twin)} again, apart from names, layout and the values of "
                 "tunables, and it has been judged. Write a program that works in another way."
             )
             answered = self._asker.ask(question, parse_program, _decision, after=so_far, remark=remark)
@@ -74,14 +74,9 @@ def drafted(answer: ProgramAnswer, model: str, question: Question, move: str) ->
 def _question(task: CoderTask) -> Question:
     scene, proposal = task.scene, task.proposal
     values = {
-        "problem": sections.problem_section(scene),
-        "floor": sections.floor_section(scene),
-        "gpu": sections.gpu_section(scene.gpu),
+        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
         "neighbours": sections.neighbours_section(task.neighbours),
         "parents": _parents(task),
-        "failures": sections.failures_section(scene.notes),
-        "lessons": sections.lessons_section(scene.notes),
-        "hints": sections.hints_section(scene.notes),
         "task": f"{_TASKS[proposal.move]}\n\nBottleneck: {proposal.bottleneck}.\n"
         + material("idea", proposal.idea),
     }

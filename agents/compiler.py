@@ -56,11 +56,9 @@ def _same(first: Program, second: Program) -> bool:
 def _question(task: CoderTask, draft: Draft, request: RepairRequest) -> Question:
     scene = task.scene
     values = {
-        "problem": sections.problem_section(scene),
-        "gpu": sections.gpu_section(scene.gpu),
+        **sections.of_scene(scene, "problem", "gpu", "lessons"),
         "program": sections.program_text("the refused program", draft.program),
         "refusal": sections.refusal_section(request, draft.program, scene),
-        "lessons": sections.lessons_section(scene.notes),
     }
     prompt = fill(Role.COMPILER, values, BUDGETS)
     slot = f"mend/{task.proposal.id}/{request.attempt}"

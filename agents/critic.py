@@ -14,7 +14,7 @@ from agents.asking import Asker, Question
 from agents.endpoint import Role
 from agents.ports import Critic
 from agents.prompting import fill
-from agents.schemas import Critique, Member, Scene
+from agents.schemas import Critique, Member, Scene, short_id
 
 BUDGETS = {"problem": 3000, "generation": 5000, "population": 2000, "lessons": 1200, "hints": 800}
 """Tokens at most."""
@@ -35,13 +35,10 @@ class ModelCritic:
         if ruled.stop or not generation:
             return ruled
         values = {
-            "problem": sections.problem_section(scene),
-            "floor": sections.floor_section(scene),
+            **sections.of_scene(scene, "problem", "floor", "lessons", "hints"),
             "generation": sections.population_section(generation, len(generation)),
             "population": sections.population_section(population),
             "stagnation": str(stagnation),
-            "lessons": sections.lessons_section(scene.notes),
-            "hints": sections.hints_section(scene.notes),
         }
         prompt, schema = fill(Role.CRITIC, values, BUDGETS), schema_of(CritiqueAnswer)
         question = Question(prompt, f"critique/{scene.generation}", scene.generation, schema=schema)
@@ -49,7 +46,7 @@ class ModelCritic:
         if answered is None:
             return ruled
         said = answered[0]
-        named = {sections.short_id(m.candidate.id): m.candidate.id for m in generation}
+        named = {short_id(m.candidate.id): m.candidate.id for m in generation}
         suspected = (named[name] for name in said.suspicious if name in named)
         learnt = (" ".join(lesson.split()) for lesson in said.lessons if lesson.strip())
         stop = said.stop and stagnation > 0

@@ -18,7 +18,7 @@ from agents.bandit import Arm, draw_arm
 from agents.endpoint import ModelChoice, Role
 from agents.ports import Planner
 from agents.prompting import fill
-from agents.schemas import Briefing, Member, Move, Proposal
+from agents.schemas import Briefing, Member, Move, Proposal, short_id
 
 MODEL_SHARE = 0.5
 """Of a generation's slots; the rest goes to the tuner, which costs no tokens."""
@@ -44,6 +44,11 @@ class _Slot:
     innovation: str | None = None
 
 
+def model_slots(slots: int) -> int:
+    """How many of a generation's slots go to models: their share, and one at least."""
+    return max(1, round(slots * MODEL_SHARE))
+
+
 class ModelPlanner:
     """Plays the planner by a model's ideas and the rules' moves."""
 
@@ -67,9 +72,9 @@ class ModelPlanner:
         coders = [choice for choice in self._coders if self._asker.available(choice.name)]
         if not coders or self._asker.exhausted:
             return []
-        count = max(1, round(briefing.slots * MODEL_SHARE))
+        count = model_slots(briefing.slots)
         slots = [_slot(number, briefing, coders, rng) for number in range(1, count + 1)]
-        listed = {sections.short_id(m.candidate.id): m for m in briefing.population}
+        listed = {short_id(m.candidate.id): m for m in briefing.population}
         answered = self._asker.ask(
             _question(briefing, slots),
             lambda text: _checked(parse_object(text, PlanAnswer), slots, listed),
@@ -104,14 +109,9 @@ def _slot(number: int, briefing: Briefing, coders: Sequence[ModelChoice], rng: R
 def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
     scene = briefing.scene
     values = {
-        "problem": sections.problem_section(scene),
-        "floor": sections.floor_section(scene),
-        "gpu": sections.gpu_section(scene.gpu),
+        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
         "population": sections.population_section(briefing.population),
         "neighbours": sections.neighbours_section(briefing.neighbours),
-        "failures": sections.failures_section(scene.notes),
-        "lessons": sections.lessons_section(scene.notes),
-        "hints": sections.hints_section(scene.notes),
         "slots": "\n".join(_described(slot) for slot in slots),
     }
     prompt = fill(Role.PLANNER, values, BUDGETS)
@@ -128,7 +128,7 @@ _WORDS = {
 
 
 def _described(slot: _Slot) -> str:
-    parents = ", ".join(sections.short_id(m.candidate.id) for m in slot.parents) or "none"
+    parents = ", ".join(short_id(m.candidate.id) for m in slot.parents) or "none"
     ported = f"; innovation {slot.innovation[:8]}" if slot.innovation else ""
     move = f"{slot.arm.move.value} ({_WORDS[slot.arm.move]})"
     return f"- slot {slot.number}: move {move}; suggested parents: {parents}{ported}"

@@ -12,7 +12,7 @@ from agents.endpoint import Role
 from agents.planner import BOTTLENECKS
 from agents.ports import Profiler
 from agents.prompting import fill
-from agents.schemas import Member, Reading, Scene
+from agents.schemas import Member, Reading, Scene, short_id
 
 BUDGETS = {"problem": 3000, "candidate": 9000}
 """Tokens at most."""
@@ -27,14 +27,10 @@ class ModelProfiler:
 
     def read(self, member: Member, scene: Scene) -> Reading:
         """See agents.ports.Profiler."""
-        values = {
-            "problem": sections.problem_section(scene),
-            "floor": sections.floor_section(scene),
-            "gpu": sections.gpu_section(scene.gpu),
-            "candidate": sections.member_section(member),
-        }
+        values = sections.of_scene(scene, "problem", "floor", "gpu")
+        values["candidate"] = sections.member_section(member)
         # A candidate is read once, however many generations it stays the best.
-        slot = f"read/{sections.short_id(member.candidate.id)}"
+        slot = f"read/{short_id(member.candidate.id)}"
         prompt = fill(Role.PROFILER, values, BUDGETS)
         schema = schema_of(ReadingAnswer)
         question = Question(prompt, slot, scene.generation, candidate_id=member.candidate.id, schema=schema)

@@ -1,4 +1,4 @@
-"""What agents say to each other: small records, no behaviour."""
+"""What agents say to each other: small records, and how they call a candidate."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ from memory.records import (
     Status,
 )
 from tools.gpus import GpuSpec
+
+
+def short_id(candidate_id: str) -> str:
+    """The part of a candidate's id that is the same whenever the run is repeated: `001-002` or `001-002-r1`."""
+    parts = candidate_id.split("-")
+    tail = 3 if parts[-1].startswith("r") and len(parts) > 2 else 2
+    return "-".join(parts[-tail:])
 
 
 class Move(StrEnum):

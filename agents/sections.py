@@ -7,10 +7,10 @@ Invariant: whatever a user, a model, a compiler or a kernel wrote is given as ma
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agents.prompting import material
-from agents.schemas import Member, Neighbour, Notes, RepairRequest, Scene
+from agents.schemas import Member, Neighbour, Notes, RepairRequest, Scene, short_id
 from memory.records import (
     Argument,
     Diagnostic,
@@ -24,18 +24,12 @@ from memory.records import (
 )
 from memory.signature import problem_signature
 from tools.gpus import GpuSpec
+from tools.roofline import floor_of
 
 NONE = "None yet."
 SHOWN_NODES = 120
 SHOWN_ERRORS = 8
 SHOWN_STEPS = 12
-
-
-def short_id(candidate_id: str) -> str:
-    """The part of a candidate's id that is the same whenever the run is repeated: `001-002` or `001-002-r1`."""
-    parts = candidate_id.split("-")
-    tail = 3 if parts[-1].startswith("r") and len(parts) > 2 else 2
-    return "-".join(parts[-tail:])
 
 
 def problem_section(scene: Scene) -> str:
@@ -92,26 +86,26 @@ def _argument(argument: Argument) -> str:
 
 
 def floor_section(scene: Scene) -> str:
-    """The speed of light with its arithmetic (tools.roofline.floor_us)."""
+    """The speed of light with its arithmetic (tools.roofline.floor_of)."""
     work, gpu = scene.problem.work, scene.gpu
-    rate, unit = _rate(scene.problem.dtype, gpu)
-    memory, compute = work.min_bytes / (gpu.dram_gbps * 1e3), work.flops / (rate * 1e6)
-    bound = "memory" if memory >= compute else "arithmetic"
+    floor = floor_of(work, scene.problem.dtype, gpu)
+    bound = "memory" if floor.memory_us >= floor.compute_us else "arithmetic"
     intensity = work.flops / work.min_bytes if work.min_bytes else 0.0
     return (
         f"Each input and parameter read once and each output written once: {work.min_bytes:,} bytes over "
-        f"{gpu.dram_gbps:,.0f} GB/s = {memory:.2f} µs. {work.flops:,} FLOPs over {rate:,.1f} TFLOP/s ({unit}) = "
-        f"{compute:.2f} µs. Floor: {scene.floor_us:.2f} µs, bound by {bound}; arithmetic intensity {intensity:.2f} "
-        "FLOPs a byte. A time below the floor is taken for a cheat."
+        f"{gpu.dram_gbps:,.0f} GB/s = {floor.memory_us:.2f} µs. {work.flops:,} FLOPs over {floor.tflops:,.1f} TFLOP/s "
+        f"({_unit(scene.problem.dtype)}) = {floor.compute_us:.2f} µs. Floor: {scene.floor_us:.2f} µs, bound by "
+        f"{bound}; arithmetic intensity {intensity:.2f} FLOPs a byte. A time below the floor is taken for a cheat."
     )
 
 
-def _rate(dtype: DType, gpu: GpuSpec) -> tuple[float, str]:
+def _unit(dtype: DType) -> str:
+    """What does the fastest arithmetic on a dtype, as floors reckon."""
     if dtype is DType.F64:
-        return gpu.fp64_tflops, "fp64"
+        return "fp64"
     if dtype in (DType.F16, DType.BF16):
-        return gpu.fp16_tflops, "tensor cores, half precision"
-    return gpu.tf32_tflops, "tensor cores as TF32, which is more than float32 accuracy allows"
+        return "tensor cores, half precision"
+    return "tensor cores as TF32, which is more than float32 accuracy allows"
 
 
 def gpu_section(gpu: GpuSpec) -> str:
@@ -293,3 +287,18 @@ def _quoted(line: int | None, program: Program | None) -> str:
 def _line(text: str) -> str:
     """One line, whatever the text."""
     return " ".join(text.split())[:600]
+
+
+_OF_SCENE: dict[str, Callable[[Scene], str]] = {
+    "problem": problem_section,
+    "floor": floor_section,
+    "gpu": lambda scene: gpu_section(scene.gpu),
+    "failures": lambda scene: failures_section(scene.notes),
+    "lessons": lambda scene: lessons_section(scene.notes),
+    "hints": lambda scene: hints_section(scene.notes),
+}
+
+
+def of_scene(scene: Scene, *names: str) -> dict[str, str]:
+    """Sections by name that follow from the scene alone: problem, floor, gpu, failures, lessons, hints."""
+    return {name: _OF_SCENE[name](scene) for name in names}

@@ -29,7 +29,7 @@ from graph.bench_records import (
     ResultsFile,
     TimeUs,
     time_us,
-    write_whole,
+    write_output,
 )
 from graph.bench_report import render_markdown, render_plot
 from graph.build import open_pool, store_path
@@ -151,8 +151,8 @@ def lock_name(out: Path) -> str:
 def write_report(results: BenchResults, out: Path) -> tuple[Path, Path]:
     """Write the report beside the results file, as `.md` and `.svg`; returns both paths."""
     text, plot = out.with_suffix(".md"), out.with_suffix(".svg")
-    write_whole(plot, render_plot(results))
-    write_whole(text, render_markdown(results, plot=plot.name))
+    write_output(plot, render_plot(results))
+    write_output(text, render_markdown(results, plot=plot.name))
     return text, plot
 
 

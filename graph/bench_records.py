@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from graph.folders import write_whole
 from memory.errors import BadInput
 from memory.records import BaselineTime, Record, Timing
 
@@ -116,7 +117,7 @@ class ResultsFile:
     def put(self, entry: BenchEntry) -> None:
         """Add or replace one entry and write the file. Raises BadInput where it cannot be written."""
         self._entries[entry.name] = entry
-        write_whole(self._path, self.results.model_dump_json(indent=1))
+        write_output(self._path, self.results.model_dump_json(indent=1))
 
 
 def read_results(path: Path) -> BenchResults:
@@ -133,12 +134,9 @@ def read_results(path: Path) -> BenchResults:
         ) from error
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a kill leaves the old or the new one. Raises BadInput where it cannot be written."""
-    partial = path.with_name(path.name + ".partial")
+def write_output(path: Path, text: str) -> None:
+    """Write a benchmark's file whole or not at all. Raises BadInput where it cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text)
-        partial.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}; name another with --out") from error

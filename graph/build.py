@@ -32,6 +32,7 @@ from graph.budget import Deadline
 from graph.context import RunContext, Stopwatch
 from graph.folders import prepare_home
 from graph.journal import StoreJournal
+from graph.past import Past
 from graph.settings import Settings
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState
 from memory.archive import Archive
@@ -173,6 +174,7 @@ def open_context(
             pool.warm()
         deadline = Deadline()
         journal = StoreJournal(store, run.id, lambda: datetime.now(UTC), deadline)
+        archive = stack.enter_context(open_archive(settings))
         asker = stack.enter_context(open_asker(run, store, settings, journal))
         context = RunContext(
             run=run,
@@ -180,12 +182,13 @@ def open_context(
             twin=twin,
             settings=settings,
             store=store,
-            archive=stack.enter_context(open_archive(settings)),
+            archive=archive,
             team=team(settings, asker),
             pool=pool,
             slots=threading.BoundedSemaphore(pool.callers),
             stopwatch=Stopwatch(),
             deadline=deadline,
+            past=Past(store, archive, run.id),
             asker=asker,
         )
         yield context

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.schemas import short_id
 from graph.chat_parts import ChatPart, Code, Table, Text
 from graph.runner import Runner
 from graph.session import find_summary
 from graph.settings import Settings, settings_from_run
 from graph.shortfall import REFUTED
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, run_candidates
-from graph.tables import idea_text, short_id, us_text
+from graph.tables import idea_text, us_text
 from memory.errors import BadInput
 from memory.events import EvaluatedCandidate, Spend
 from memory.records import Evaluation, Problem, Profile, Run, RunStatus, Status, Timing

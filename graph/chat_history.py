@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from graph.chat_intents import Optimize
 from graph.chat_parts import ChatPart
+from graph.folders import write_whole
 from memory.errors import BadInput, StoreError
 from memory.records import Record
 
@@ -138,7 +139,7 @@ class Conversation:
                     if path.read_text(encoding="utf-8", errors="replace") == code:
                         return path
                     continue
-                _write_new(path, code.encode())
+                write_whole(path, code)
                 return path
         except OSError as error:
             raise StoreError(f"pasted code cannot be kept under {str(folder)!r}: {error}") from error
@@ -219,15 +220,3 @@ def _parsed(raw: bytes) -> Said | Answered | Standing | None:
         return _LINE.validate_json(raw)
     except ValidationError:
         return None
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        with partial.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graph.chat_parts import ChatPart, Text
-from graph.settings import Settings
+from graph.settings import Settings, uses_models
 from graph.tables import us_text
 from memory.records import Problem, Run
 from memory.signature import problem_signature
@@ -34,7 +34,7 @@ def tell_capture(problem: Problem, gpu: GpuSpec) -> Iterator[ChatPart]:
 
 def tell_beginning(run: Run, settings: Settings, pid: int) -> Text:
     """What happens next."""
-    agents = "rules and language models" if uses_models(run) else "rules"
+    agents = "rules and language models" if uses_models(run.settings) else "rules"
     review = "waits for your approval, and is then" if settings.review else "is"
     return Text(
         text=f"Run {run.id} has begun in a process of its own ({pid}), which goes on without this chat. It times eager"
@@ -45,13 +45,8 @@ def tell_beginning(run: Run, settings: Settings, pid: int) -> Text:
     )
 
 
-def uses_models(run: Run) -> bool:
-    """True where language models are configured for a run."""
-    return run.settings.get("models") not in (None, "", "None")
-
-
 def who_reads_hints(run: Run) -> str:
     """What becomes of an idea, in one sentence."""
-    if uses_models(run):
+    if uses_models(run.settings):
         return "Its language-model agents read it with their next proposals; agents by rules ignore it."
     return "This run has no language models, and agents by rules ignore ideas: it changes nothing but the record."

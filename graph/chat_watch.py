@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from agents.schemas import short_id
 from graph.chat_parts import ChatPart, ProgressLine
 from graph.runner import Runner
 from graph.summary import run_candidates
-from graph.tables import idea_text, short_id, us_text
+from graph.tables import idea_text, us_text
 from memory.events import EvaluatedCandidate
 from memory.records import Run
 from memory.store import Store

@@ -7,6 +7,14 @@ from typing import Annotated
 
 import typer
 
+
+def above_zero(value: float | None) -> float | None:
+    """Refuse a number that is not above 0, in the option's own name. Raises BadParameter."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0")
+    return value
+
+
 Target = Annotated[
     str, typer.Argument(help="path/file.py (class Model, get_inputs, get_init_inputs) or file.py:ClassName")
 ]
@@ -40,9 +48,7 @@ Models = Annotated[
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option(
-        "--max-cost", callback=lambda value: above_zero(value), help="USD that the models may cost at most"
-    ),
+    typer.Option("--max-cost", callback=above_zero, help="USD that the models may cost at most"),
 ]
 MaxTokens = Annotated[
     int | None,
@@ -52,15 +58,8 @@ DeviceBudget = Annotated[
     float | None,
     typer.Option(
         "--device-budget-s",
-        callback=lambda value: above_zero(value),
+        callback=above_zero,
         help="seconds of searching on the device at most",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no live progress")]
-
-
-def above_zero(value: float | None) -> float | None:
-    """Refuse a number that is not above 0, in the option's own name. Raises BadParameter."""
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value:g} is not above 0")
-    return value

@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
 from agents.asking import Asker
-from agents.novelty import fingerprint
 from agents.ports import Team
-from agents.schemas import Member, Neighbour, Notes, Recalled, Scene
+from agents.schemas import Member, Notes, Recalled, Scene
 from graph.budget import Budget, Deadline, Spent
 from graph.casework import Bench, prepare_case
-from graph.learning import failures
+from graph.past import Earlier, Past
 from graph.settings import Settings
 from memory.archive import Archive
 from memory.errors import WarpsmithError
@@ -66,11 +65,10 @@ class RunContext:
     nodes limit themselves and the graph runs with more threads than branches."""
     stopwatch: Stopwatch
     deadline: Deadline
+    past: Past
     asker: Asker | None = None
     """The run's language models; None where the agents are rules."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
-    fingerprints: dict[str, str] = field(default_factory=dict)
-    """By program hash: they are asked for again and again."""
 
     @cached_property
     def gpu(self) -> GpuSpec:
@@ -144,36 +142,22 @@ class RunContext:
         hits = self.archive.neighbours(self.problem, self.gpu.arch, limit=4)
         return [Recalled(id=hit.id, similarity=hit.similarity) for hit in hits]
 
-    def neighbours(self, recalled: Sequence[Recalled]) -> tuple[Neighbour, ...]:
-        """What was recalled, as far as the archive still has it."""
-        found = ((self.archive.get(r.id), r) for r in recalled)
-        return tuple(Neighbour(r.id, innovation, r.similarity) for innovation, r in found if innovation)
+    def earlier(self, generation: int) -> Earlier:
+        """What the generations before this one have left to the run's models; nothing where there are none."""
+        return Earlier() if self.asker is None else self.past.before(generation)
 
     def scene(self, generation: int, lessons: Sequence[str], hints: Sequence[str]) -> Scene:
         """What every prompt of a generation begins with."""
-        failed = () if self.asker is None else failures(self.store.evaluated(self.run.id), generation)
         return Scene(
             problem=self.problem,
             twin=self.reduced,
             gpu=self.gpu,
             floor_us=floor_us(self.problem.work, self.problem.dtype, self.gpu),
             generation=generation,
-            notes=Notes(tuple(lessons), tuple(hints), failed),
+            notes=Notes(tuple(lessons), tuple(hints), self.earlier(generation).failures),
             relative_tolerance=self.settings.relative_tolerance,
             eager_factor=self.settings.eager_factor,
         )
-
-    def known(self, generation: int) -> Mapping[str, str]:
-        """Fingerprint -> candidate of every program of earlier generations; empty where no model writes any."""
-        if self.asker is None:
-            return {}
-        earlier = [c for c in self.store.candidates(self.run.id) if c.generation < generation]
-        return {self._fingerprint(c.program_hash): c.id for c in reversed(earlier)}
-
-    def _fingerprint(self, program_hash: str) -> str:
-        if program_hash not in self.fingerprints:
-            self.fingerprints[program_hash] = fingerprint(self.store.program(program_hash))
-        return self.fingerprints[program_hash]
 
     def trial_seed(self, index: int, purpose: str) -> int:
         """Seed of one trial: hidden from whoever writes programs, different in every run."""

@@ -30,7 +30,7 @@ def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
     proposal = job["proposal"]
     # Rules look at no example but the one that they recall.
     wanted = proposal.move.by_model or proposal.innovation is not None
-    neighbours = context.neighbours(job["neighbours"]) if wanted else ()
+    neighbours = context.past.neighbours(job["neighbours"]) if wanted else ()
     innovation = None
     if proposal.innovation is not None:
         innovation = next((n.innovation for n in neighbours if n.id == proposal.innovation), None)
@@ -40,7 +40,7 @@ def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
         parents=tuple(context.member(parent) for parent in proposal.parents),
         innovation=innovation,
         neighbours=neighbours,
-        known=context.known(proposal.generation),
+        known=context.earlier(proposal.generation).known,
         candidate_id=context.candidate_id(proposal.id),
     )
 

@@ -19,6 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from agents.schemas import short_id
 from graph.estimate import estimate
 from graph.progress import (
     BaselineReady,
@@ -30,7 +31,7 @@ from graph.progress import (
 )
 from graph.progress import Progress as Event
 from graph.settings import Settings
-from graph.tables import idea_text, short_id, us_text
+from graph.tables import idea_text, us_text
 from memory.records import Problem, Run
 from memory.signature import problem_signature
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.endpoint import Casting, Endpoint, Role
-from agents.planner import MODEL_SHARE
+from agents.planner import model_slots
 from agents.prices import Prices
 from graph.settings import Settings
 
@@ -61,7 +61,7 @@ def estimate(settings: Settings, endpoint: Endpoint) -> Estimate:
 
 def _calls(settings: Settings) -> dict[Role, float]:
     later = settings.generations - 1
-    written = later * max(1, round(settings.population * MODEL_SHARE))
+    written = later * model_slots(settings.population)
     return {
         Role.PLANNER: later,
         Role.CODER: written,

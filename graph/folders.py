@@ -1,4 +1,4 @@
-"""Folders that a user names: refused at once, and not when a run wants to write to them."""
+"""Folders that a user names, refused at once and not when a run wants to write to them; and files written whole."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ def require_writable(folder: Path, remedy: str = "choose another with --out") ->
         _try_writing(existing)
     except OSError as error:
         raise BadInput(f"cannot write to {str(folder)!r}: {_reason(error)}; {remedy}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a kill, or the power, leaves the old one or the new. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _try_writing(folder: Path) -> None:

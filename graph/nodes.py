@@ -13,7 +13,6 @@ from graph.context import RunContext
 from graph.development import develop, write
 from graph.evolution import gained, survivors, too_many_failures
 from graph.examination import examine
-from graph.learning import arm_outcomes
 from graph.progress import (
     BaselineReady,
     CandidateJudged,
@@ -61,15 +60,14 @@ def plan(state: RunState, runtime: Run) -> Update:
 def _briefing(state: RunState, hints: list[str], context: RunContext) -> Briefing:
     store, run = context.store, context.run
     tried = (c.program_hash for c in store.candidates(run.id) if c.generation < state.generation)
-    past = store.evaluated(run.id) if context.asker is not None else []
     return Briefing(
         scene=context.scene(state.generation, state.lessons, hints),
         slots=context.settings.population,
         population=tuple(context.member(id_) for id_ in state.population),
         tried=frozenset(tried),
-        neighbours=context.neighbours(state.neighbours),
+        neighbours=context.past.neighbours(state.neighbours),
         gentle=state.gentle,
-        outcomes=arm_outcomes(past, store.events(run.id) if past else (), state.generation),
+        outcomes=context.earlier(state.generation).outcomes,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agents.schemas import Member
 from graph.context import RunContext
+from graph.folders import write_whole
 from graph.state import RunState
 from memory.archive_entry import innovation_id
 from memory.errors import WarpsmithError
@@ -133,8 +134,5 @@ def _input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 def write_program(program: Program, path: Path) -> Path:
     """The program as JSON, for `warpsmith verify`; written whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(program.model_dump_json(indent=1))
-    partial.replace(path)
+    write_whole(path, program.model_dump_json(indent=1))
     return path

@@ -14,12 +14,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from graph.build import store_path
+from graph.folders import write_whole
 from graph.settings import Settings
 from memory.errors import BadInput, WarpsmithError
 from memory.lock import RunLock
@@ -86,7 +86,7 @@ class Runner:
         if generations is not None:
             arguments += ["--generations", str(generations)]
         pid = _start(arguments, log)
-        _write_whole(self._started_path(run_id), json.dumps({"pid": pid, "born": _born(pid)}))
+        write_whole(self._started_path(run_id), json.dumps({"pid": pid, "born": _born(pid)}))
         return pid
 
     def worker(self, run_id: str) -> int | None:
@@ -182,13 +182,3 @@ def _born(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if fields[0] in "ZX" else fields[19]
-
-
-def _write_whole(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}-{os.getpid()}")
-    try:
-        partial.write_text(text)
-        partial.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()

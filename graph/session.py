@@ -18,7 +18,7 @@ from graph.context import RunContext
 from graph.folders import require_writable
 from graph.progress import Progress, StageStarted
 from graph.results import export_path, export_winner, write_program
-from graph.settings import Settings, settings_from_run
+from graph.settings import Settings, settings_from_run, uses_models
 from graph.shortfall import ENDED
 from graph.state import RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
@@ -216,7 +216,7 @@ def give_hint(run: Run, text: str, store: Store) -> str:
             latency_s=0.0, decision=idea,
         )
     )  # fmt: skip
-    if run.settings.get("models") in (None, "", "None"):
+    if not uses_models(run.settings):
         return "kept; this run's agents are rules, which do not read hints"
     return "kept; the models see it from the next generation on"
 

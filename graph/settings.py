@@ -163,3 +163,8 @@ def settings_from_run(stored: dict[str, str], **given: object) -> Settings:
     """A stored run's settings, for `resume`; values given now (a larger budget, say) win."""
     kept = {name: None if value == "None" else value for name, value in stored.items()}
     return resolve_settings(**{**kept, **{n: v for n, v in given.items() if v is not None}})
+
+
+def uses_models(stored: dict[str, str]) -> bool:
+    """True where language models are named in a run's stored settings."""
+    return stored.get("models") not in (None, "", "None")

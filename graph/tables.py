@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from agents.schemas import short_id
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary
 from memory.archive_entry import ArchiveStats, Hit
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
@@ -154,13 +155,6 @@ def idea_text(candidate: Candidate) -> str:
     """The idea, with the run's own id left out and a recalled innovation called so."""
     text = candidate.idea.replace(f"{candidate.run_id}-", "")
     return f"recalled: {text}" if candidate.origin.kind == "archive" else text
-
-
-def short_id(candidate_id: str) -> str:
-    """A candidate's id without its run's."""
-    parts = candidate_id.split("-")
-    keep = 3 if parts[-1].startswith("r") else 2
-    return "-".join(parts[-keep:])
 
 
 def verdict_table(evaluation: Evaluation) -> RenderableType:

@@ -53,14 +53,35 @@ class StepTime:
     host_us: float
 
 
-def floor_us(work: Work, dtype: DType, gpu: GpuSpec) -> float:
-    """Speed of light of one forward in µs: the larger of bytes over bandwidth and FLOPs over the fastest unit.
+@dataclass(frozen=True)
+class Floor:
+    """Speed of light of one forward, by what bounds it."""
+
+    memory_us: float
+    """Least bytes over the copy bandwidth."""
+    compute_us: float
+    """FLOPs over the fastest unit's rate."""
+    tflops: float
+    """That rate."""
+
+    @property
+    def us(self) -> float:
+        """The larger of the two."""
+        return max(self.memory_us, self.compute_us)
+
+
+def floor_of(work: Work, dtype: DType, gpu: GpuSpec) -> Floor:
+    """Speed of light of one forward with its two bounds.
 
     The rate is the tensor cores' for f32 (as TF32), f16 and bf16, so a floor is never too high; f64 uses its own.
     """
-    memory = work.min_bytes / (gpu.dram_gbps * 1e3)
-    compute = work.flops / (_fastest_tflops(dtype, gpu) * 1e6)
-    return max(memory, compute)
+    tflops = _fastest_tflops(dtype, gpu)
+    return Floor(work.min_bytes / (gpu.dram_gbps * 1e3), work.flops / (tflops * 1e6), tflops)
+
+
+def floor_us(work: Work, dtype: DType, gpu: GpuSpec) -> float:
+    """Speed of light of one forward in µs: the larger of bytes over bandwidth and FLOPs over the fastest unit."""
+    return floor_of(work, dtype, gpu).us
 
 
 def _fastest_tflops(dtype: DType, gpu: GpuSpec) -> float:

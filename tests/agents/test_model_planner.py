@@ -9,13 +9,12 @@ from random import Random
 
 import pytest
 
-from agents import sections
 from agents.allowance import Caps
 from agents.asking import ModelRequest
 from agents.endpoint import ModelChoice, parse_models
 from agents.planner import BOTTLENECKS, ModelPlanner
 from agents.rules.planner import RulesPlanner
-from agents.schemas import ArmOutcome, Briefing, Member, Move, Proposal
+from agents.schemas import ArmOutcome, Briefing, Member, Move, Proposal, short_id
 from tests.agents.fakes import Desk, Line, in_turn, silent
 from tests.agents.test_model_agents import FOREIGN, POPULATION, knowing
 from tests.agents.test_rules import briefing
@@ -142,7 +141,7 @@ def test_every_move_that_is_possible_is_proposed_with_its_number_of_parents() ->
     assert {p.move for p, _ in found} == {move for move in Move if move.by_model}
     for proposal, (move, suggested) in found:
         assert move == proposal.move.value
-        assert [sections.short_id(parent) for parent in proposal.parents] == suggested
+        assert [short_id(parent) for parent in proposal.parents] == suggested
         wanted = {Move.WRITE: (0,), Move.PORT: (0,), Move.COMBINE: (2, 3)}.get(proposal.move, (1,))
         assert len(proposal.parents) in wanted
         assert proposal.innovation == (FOREIGN.id if proposal.move is Move.PORT else None)
@@ -154,10 +153,10 @@ def test_parents_that_a_model_names_count_where_the_move_takes_as_many() -> None
     for proposal, (_, suggested) in moves(parents=["000-002"]):
         one = proposal.move in (Move.IMPROVE, Move.SIMPLIFY)
         expected = ["000-002"] if one else suggested
-        assert [sections.short_id(parent) for parent in proposal.parents] == expected
+        assert [short_id(parent) for parent in proposal.parents] == expected
     for proposal, (_, suggested) in moves(parents=["000-001", "000-002", "000-001"]):
         expected = ["000-001", "000-002"] if proposal.move is Move.COMBINE else suggested
-        assert [sections.short_id(parent) for parent in proposal.parents] == expected
+        assert [short_id(parent) for parent in proposal.parents] == expected
 
 
 def test_a_move_that_nothing_supports_is_not_proposed() -> None:

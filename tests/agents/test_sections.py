@@ -13,7 +13,7 @@ from agents import sections
 from agents.answers import parse_program
 from agents.planner import BUDGETS
 from agents.prompting import cut, material
-from agents.schemas import Failure, Member, Neighbour, Notes, RepairRequest, Scene
+from agents.schemas import Failure, Member, Neighbour, Notes, RepairRequest, Scene, short_id
 from memory.records import (
     Diagnostic,
     DType,
@@ -170,7 +170,7 @@ def test_a_failed_candidate_is_a_line_with_its_reason() -> None:
      ("r1", "r1"), ("x-r1", "x-r1")],
 )  # fmt: skip
 def test_a_short_id_is_the_same_in_every_repetition_of_a_run(candidate_id: str, short: str) -> None:
-    assert sections.short_id(candidate_id) == short
+    assert short_id(candidate_id) == short
 
 
 def test_a_profile_is_said_step_by_step_with_who_knows_it() -> None:

@@ -161,14 +161,16 @@ def test_a_finished_benchmark_does_only_what_has_changed(resumed: Resumed) -> No
 
 
 def test_all_problems_share_one_pool_and_the_next_is_captured_while_one_runs(tmp_path: Path) -> None:
-    folder, note = tmp_path / "problems", tmp_path / "loaded"
+    folder = tmp_path / "problems"
     folder.mkdir()
-    noting = f"import time\nwith open({str(note)!r}, 'a') as note:\n    print(time.time(), file=note)\n"
-    slow = "import time\ntime.sleep(1)\n"
+
+    def noting(name: str) -> str:
+        return f"import time\nwith open({str(tmp_path / name)!r}, 'a') as note:\n    print(time.time(), file=note)\n"
+
     texts = {
         "1_scaled": module_text(2048, 512),
-        "2_product": noting + LIBRARY_BOUND,
-        "3_broken": slow + BROKEN,
+        "2_product": noting("second") + LIBRARY_BOUND,
+        "3_broken": noting("third") + "time.sleep(1)\n" + BROKEN,
     }
     for name, text in texts.items():
         (folder / f"{name}.py").write_text(text)
@@ -193,13 +195,14 @@ def test_all_problems_share_one_pool_and_the_next_is_captured_while_one_runs(tmp
     assert [entry.status for entry in results.entries] == [
         BenchStatus.IMPROVED, BenchStatus.NOT_IMPROVED, BenchStatus.FAILED,
     ]  # fmt: skip
-    assert float(note.read_text().split()[0]) < finished["1_scaled"] < finished["2_product"]
+    second, third = (float((tmp_path / name).read_text().split()[0]) for name in ("second", "third"))
+    assert second < finished["1_scaled"] < finished["2_product"]
     assert len(workers[0]) == 1 and workers == [workers[0]] * 3
     assert multiprocessing.active_children() == []
     # The broken one was captured while the second ran, and its second of sleep is its own.
     broken = results.entries[2]
     assert "no luck" in (broken.message or "") and broken.fault == "input"
-    assert broken.seconds > 1 > finished["3_broken"] - finished["2_product"]
+    assert third < finished["2_product"] and broken.seconds > 1
 
 
 def test_two_benchmarks_do_not_write_to_one_file(resumed: Resumed) -> None:
