@@ -22,13 +22,14 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 class Role(StrEnum):
-    """The five agents."""
+    """The five agents, and the one that reads free chat."""
 
     PLANNER = "planner"
     CODER = "coder"
     COMPILER = "compiler"
     PROFILER = "profiler"
     CRITIC = "critic"
+    INTERPRETER = "interpreter"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -19,6 +20,7 @@ from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
 from agents.critic import ModelCritic
 from agents.endpoint import Role
+from agents.interpreter import ModelInterpreter
 from agents.planner import ModelPlanner
 from agents.ports import Team
 from agents.profiler import ModelProfiler
@@ -29,6 +31,7 @@ from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from graph import nodes, routing
 from graph.budget import Deadline
+from graph.chat_reader import CallLog, ModelReader, Reader
 from graph.context import RunContext, Stopwatch
 from graph.folders import prepare_home
 from graph.journal import StoreJournal
@@ -105,6 +108,27 @@ def open_asker(run: Run, store: Store, settings: Settings, journal: StoreJournal
     allowance = Allowance(settings.caps, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
     with closing(LanguageModels(endpoint)) as models:
         yield Asker(endpoint, models, journal, settings.price_list, allowance, seed=str(run.seed))
+
+
+@contextmanager
+def open_reader(settings: Settings) -> Iterator[Reader | None]:
+    """What reads free chat; None where the agents are rules. The endpoint is opened with the first message."""
+    endpoint = settings.endpoint
+    if endpoint is None:
+        yield None
+        return
+    log = CallLog(endpoint.timeout_s)
+    with ExitStack() as stack:
+
+        @cache
+        def opened() -> ModelInterpreter:
+            from agents.llm import LanguageModels  # see open_asker
+
+            models = stack.enter_context(closing(LanguageModels(endpoint)))
+            asker = Asker(endpoint, models, log, settings.price_list, Allowance(settings.caps), seed="chat")
+            return ModelInterpreter(asker)
+
+        yield ModelReader(opened, log)
 
 
 @contextmanager

@@ -9,9 +9,9 @@ done; at most one question is open; every error is one part. The engine may die 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,6 +42,7 @@ from graph.chat_intents import (
 )
 from graph.chat_parts import ChatPart, Failure, ProgressLine, Question, Text
 from graph.chat_phrases import CANDIDATE_ID
+from graph.chat_reader import Reader
 from graph.chat_requests import (
     WHICH_MODULE,
     answers,
@@ -76,21 +77,6 @@ from tools.devices.build import gpu_of
 from tools.problem import Captured
 
 
-@dataclass(frozen=True)
-class ChatSituation:
-    """What an interpreter may know beside the message."""
-
-    run: str | None
-    pending: str | None
-    """What the open question is about."""
-    recent: tuple[str, ...]
-    """The person's last messages, oldest first."""
-
-
-Interpreter = Callable[[str, ChatSituation], Intent | None]
-"""Reads a message that the rules cannot; None where it cannot either."""
-
-
 class ChatEngine:
     """One conversation's answers."""
 
@@ -99,13 +85,13 @@ class ChatEngine:
         conversation: Conversation,
         settings: Settings,
         *,
-        interpret: Interpreter | None = None,
+        reader: Reader | None = None,
         now: Clock = lambda: datetime.now(UTC),
     ) -> None:
-        """settings: what holds where a message says nothing."""
+        """settings: what holds where a message says nothing. reader: for messages that the rules cannot read."""
         self.conversation = conversation
         self.settings = settings
-        self._interpret = interpret
+        self._reader = reader
         self.now = now
         self._runner = Runner(settings)
         self._standing = Standing()
@@ -134,6 +120,12 @@ class ChatEngine:
         self._standing = self.conversation.standing()
         self.conversation.say(text)
         intent = self._understand(text)
+        if isinstance(intent, Unknown) and self._reader is not None and text.strip():
+            yield ProgressLine(text="asking a language model what that means")
+            said = [line.text for line in self.conversation.messages() if line.kind == "said"]
+            reading = self._reader(text, said[-6:-1])
+            yield Text(text=reading.remark)
+            intent = reading.intent or intent
         pending = self._standing.pending
         if pending is not None and pending.about == "new_run" and not isinstance(intent, Confirm | Dismiss):
             self._stand(pending=None)  # so that a yes to something else, later, starts nothing
@@ -157,12 +149,6 @@ class ChatEngine:
                 path = pending.request.target.path
                 found = answers(read_details(text), text, pending.request, read_facts(path) if path else None)
                 return found if found is not None else Unknown(text)
-        if isinstance(intent, Unknown) and self._interpret is not None:
-            about = pending.about if pending else None
-            said = [line.text for line in self.conversation.messages() if line.kind == "said"]
-            return (
-                self._interpret(text, ChatSituation(self._standing.run, about, tuple(said[-6:-1]))) or intent
-            )
         return intent
 
     def _answer(self, intent: Intent, text: str) -> Iterator[ChatPart]:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from graph.build import open_reader
 from graph.chat import ChatEngine
 from graph.chat_history import (
     Conversation,
@@ -27,7 +28,7 @@ from graph.chat_history import (
 )
 from graph.chat_parts import ChatPart, Code, Failure, ProgressLine, Question, Table
 from graph.chat_source import FIRST_LINE
-from graph.cli_options import DeviceOption, Gpu, Home
+from graph.cli_options import DeviceOption, Gpu, Home, Models
 from graph.display import to_json
 from graph.folders import prepare_home
 from graph.interrupts import EXIT_INTERRUPTED
@@ -67,6 +68,7 @@ def chat(
     ] = False,
     device: DeviceOption = None,
     gpu: Gpu = None,
+    models: Models = None,
     home: Home = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="print each part of an answer as one JSON object a line")
@@ -74,30 +76,32 @@ def chat(
 ) -> None:
     """Optimize by conversation: name a module, ask how it goes, why something won or failed, stop it, export it.
 
-    Works by rules, without a language model. Paste code between lines of ``` or end it with a line of one dot. Searches
-    go on in processes of their own: leaving the chat does not stop them. A pipe is read to its end; blank lines outside
-    of code separate its messages. Exit code 2 where an answer was an error, unless the chat was interactive.
+    Works by rules; where models are configured, they put free words into the forms that the rules read. Paste code
+    between lines of ``` or end it with a line of one dot. Searches go on in processes of their own: leaving the chat
+    does not stop them. A pipe is read to its end; blank lines outside of code separate its messages. Exit code 2 where
+    an answer was an error, unless the chat was interactive.
     """
-    settings = resolve_settings(home=home, device=device, gpu=gpu)
+    settings = resolve_settings(home=home, device=device, gpu=gpu, models=models)
     root = prepare_home(settings)
     show = _Printer(as_json)
     if listed:
         show.conversations(list_conversations(root))
         return
     talk = _conversation(root, conversation, new=new)
-    engine = ChatEngine(talk, settings)
     try:
-        if message is not None:
-            show.answer(engine.say(message))
-        elif sys.stdin.isatty():
-            _converse(engine, show, wait=wait)
-            typer.echo(_how_to_return(talk, home), err=True)
-            return
-        else:
-            for text in split_messages(sys.stdin.read().splitlines()):
-                show.answer(engine.say(text))
-        if wait and not show.failed and talk.standing().run is not None:
-            show.answer(engine.follow())
+        with open_reader(settings) as reader:
+            engine = ChatEngine(talk, settings, reader=reader)
+            if message is not None:
+                show.answer(engine.say(message))
+            elif sys.stdin.isatty():
+                _converse(engine, show, wait=wait)
+                typer.echo(_how_to_return(talk, home), err=True)
+                return
+            else:
+                for text in split_messages(sys.stdin.read().splitlines()):
+                    show.answer(engine.say(text))
+            if wait and not show.failed and talk.standing().run is not None:
+                show.answer(engine.follow())
     except KeyboardInterrupt:
         typer.echo(f"\n{_how_to_return(talk, home)}", err=True)
         raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -59,6 +59,7 @@ class Asked:
             "You mend": "compiler",
             "You read": "profiler",
             "You judge": "critic",
+            "You turn": "interpreter",
         }
         return next(role for start, role in starts.items() if self.system.startswith(start))
 

@@ -10,17 +10,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from graph.build import open_store
-from graph.chat import ChatEngine, ChatSituation
+from graph.chat import ChatEngine
 from graph.chat_answers import Desk, tell_candidate, tell_why
 from graph.chat_history import Said, Standing, find_conversation, list_conversations, new_conversation
-from graph.chat_intents import Intent, Status
+from graph.chat_intents import Status
 from graph.chat_parts import ChatPart, Code, Failure, ProgressLine, Question, Table
+from graph.chat_reader import Reading
 from graph.cli_chat import split_messages
 from graph.runner import Runner
 from graph.session import find_summary, record_run
@@ -236,20 +237,22 @@ def test_errors_are_one_sentence_and_leave_no_run(tmp_path: Path) -> None:
     assert any(isinstance(line, Said) and "V100" in line.text for line in kept)
 
 
-def test_an_interpreter_is_asked_only_where_the_rules_are_silent(tmp_path: Path) -> None:
-    asked: list[tuple[str, ChatSituation]] = []
+def test_a_reader_is_asked_only_where_the_rules_are_silent(tmp_path: Path) -> None:
+    asked: list[tuple[str, tuple[str, ...]]] = []
 
-    def interpret(text: str, situation: ChatSituation) -> Intent | None:
-        asked.append((text, situation))
-        return Status() if "steht" in text else None
+    def reader(message: str, before: Sequence[str]) -> Reading:
+        asked.append((message, tuple(before)))
+        return Reading(Status() if "steht" in message else None, "a remark")
 
-    engine = engine_in(tmp_path, interpret=interpret)
+    engine = engine_in(tmp_path, reader=reader)
     assert "I optimize a module" in words(say(engine, "help"))
     assert asked == []
-    assert "there is no run yet" in words(say(engine, "wie steht es?"))
+    answered = words(say(engine, "wie steht es?"))
+    assert "a remark" in answered and "there is no run yet" in answered
     assert "I do not understand 'bla'" in words(say(engine, "bla"))
-    assert [text for text, _ in asked] == ["wie steht es?", "bla"]
-    assert asked[1][1].recent == ("help", "wie steht es?")
+    assert asked == [("wie steht es?", ("help",)), ("bla", ("help", "wie steht es?"))]
+    say(engine, "  ")
+    assert len(asked) == 2
 
 
 def failed_run(engine: ChatEngine) -> Run:
