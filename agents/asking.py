@@ -93,6 +93,7 @@ class Call:
     model: str
     generation: int
     candidate_id: str | None
+    move: str | None
     prompt: str
     prompt_hash: str
     reply: str
@@ -129,6 +130,8 @@ class Question:
     """Which decision: equal prompts of two slots are two requests, so that a run can draw twice."""
     generation: int
     candidate_id: str | None = None
+    move: str | None = None
+    """What a coder is to do; None for other roles."""
     model: str | None = None
     """None draws one from the role's ensemble."""
     schema: str | None = None
@@ -253,7 +256,8 @@ class Asker:
             return None
         blank = Call(
             key=key, role=question.prompt.role, model=model, generation=question.generation,
-            candidate_id=question.candidate_id, prompt=_as_text(turns), prompt_hash=question.prompt.template_hash,
+            candidate_id=question.candidate_id, move=question.move, prompt=_as_text(turns),
+            prompt_hash=question.prompt.template_hash,
             reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
         )  # fmt: skip
         try:

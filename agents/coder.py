@@ -82,7 +82,14 @@ def _question(task: CoderTask) -> Question:
     }
     prompt = fill(Role.CODER, values, BUDGETS)
     slot = f"write/{proposal.id}"
-    return Question(prompt, slot, scene.generation, candidate_id=task.candidate_id, model=proposal.model)
+    return Question(
+        prompt,
+        slot,
+        scene.generation,
+        candidate_id=task.candidate_id,
+        move=proposal.move.value,
+        model=proposal.model,
+    )
 
 
 def _parents(task: CoderTask) -> str:

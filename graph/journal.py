@@ -34,7 +34,7 @@ class StoreJournal:
         assert event.model is not None, "only calls of models are kept under a key"
         return Call(
             key=key, role=Role(event.role), model=event.model, generation=event.generation,
-            candidate_id=event.candidate_id, prompt=event.prompt, prompt_hash=event.prompt_hash or "",
+            candidate_id=event.candidate_id, move=event.move, prompt=event.prompt, prompt_hash=event.prompt_hash or "",
             reply=event.reply, tokens_in=event.tokens_in, tokens_out=event.tokens_out, cost_usd=event.cost_usd,
             latency_s=event.latency_s, decision=event.decision, failure=event.failure,
         )  # fmt: skip
@@ -53,6 +53,7 @@ class StoreJournal:
                 model=call.model,
                 generation=call.generation,
                 candidate_id=call.candidate_id,
+                move=call.move,
                 prompt=call.prompt,
                 reply=call.reply,
                 prompt_hash=call.prompt_hash,

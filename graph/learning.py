@@ -6,11 +6,13 @@ Not here: the critic's lessons, which are in the state.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from agents.schemas import REPAIR, ArmOutcome, Failure, Move
 from graph.shortfall import timing_of
 from memory.events import AgentEvent, EvaluatedCandidate
+from memory.records import Candidate
 
 FAILURES_SHOWN = 12
 _MADE_BY = {"coder", "compiler"}
@@ -32,32 +34,37 @@ def failures(rows: Sequence[EvaluatedCandidate], generation: int) -> tuple[Failu
 def arm_outcomes(
     rows: Sequence[EvaluatedCandidate], events: Sequence[AgentEvent], generation: int
 ) -> tuple[ArmOutcome, ...]:
-    """One for every proposal of an earlier generation that a model worked on, oldest first.
+    """One for every proposal of an earlier generation that a model answered, oldest first.
 
-    Its gain is that of the best of its program and the mended ones, over the best time before its generation; its
-    cost is what the calls for it cost, in USD or, where a price is unknown, in millions of tokens.
+    Its gain is that of the best of its program and the mended ones, over the best time before its generation, and 0
+    where no program came of it. Its cost is what the calls for it cost: in USD or, where the price of any is unknown,
+    in millions of tokens.
     """
-    outcomes: list[ArmOutcome] = []
+    calls = [
+        e for e in events if e.role in _MADE_BY and e.generation < generation and e.tokens_in is not None
+    ]
+    by_price = all(call.cost_usd is not None for call in calls)
+    costs: dict[str, float] = defaultdict(float)
+    for call in calls:
+        tokens = (call.tokens_in or 0) + (call.tokens_out or 0)
+        costs[call.candidate_id or ""] += (call.cost_usd or 0.0) if by_price else tokens / 1e6
+    outcomes: dict[str, ArmOutcome] = {}
+    for call in calls:
+        if call.move is not None and call.model is not None and call.candidate_id is not None:
+            barren = ArmOutcome(call.model, Move(call.move), 0.0, costs[call.candidate_id])
+            outcomes.setdefault(call.candidate_id, barren)
     for row in rows:
         first = row.candidate
         if first.origin.move is None or first.origin.move == REPAIR or first.generation >= generation:
             continue
-        before = [
-            t.median_us for r in rows if r.candidate.generation < first.generation and (t := timing_of(r))
-        ]
-        line = [r for r in rows if r.candidate.id == first.id or r.candidate.id.startswith(f"{first.id}-r")]
-        times = [timing.median_us for r in line if (timing := timing_of(r))]
-        gain = max(0.0, math.log(min(before) / min(times))) if before and times else 0.0
-        outcomes.append(
-            ArmOutcome(first.origin.detail, Move(first.origin.move), gain, _cost(first.id, events))
-        )
-    return tuple(outcomes)
+        move, gain = Move(first.origin.move), _gain(first, rows)
+        outcomes[first.id] = ArmOutcome(first.origin.detail, move, gain, costs[first.id])
+    return tuple(outcomes[candidate_id] for candidate_id in sorted(outcomes))
 
 
-def _cost(candidate_id: str, events: Sequence[AgentEvent]) -> float:
-    calls = [
-        e for e in events if e.candidate_id == candidate_id and e.role in _MADE_BY and e.agent == "model"
-    ]
-    if any(e.cost_usd is None for e in calls if e.tokens_in is not None):
-        return sum((e.tokens_in or 0) + (e.tokens_out or 0) for e in calls) / 1e6
-    return sum(e.cost_usd or 0.0 for e in calls)
+def _gain(first: Candidate, rows: Sequence[EvaluatedCandidate]) -> float:
+    """As log of the ratio of times."""
+    before = [t.median_us for r in rows if r.candidate.generation < first.generation and (t := timing_of(r))]
+    line = [r for r in rows if r.candidate.id == first.id or r.candidate.id.startswith(f"{first.id}-r")]
+    times = [timing.median_us for r in line if (timing := timing_of(r))]
+    return max(0.0, math.log(min(before) / min(times))) if before and times else 0.0

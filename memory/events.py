@@ -31,6 +31,8 @@ class AgentEvent(Record):
     model: str | None = None
     generation: Count
     candidate_id: str | None = None
+    move: str | None = None
+    """What a coder's call was to do, such as improve; None for other roles."""
     prompt: str = ""
     reply: str = ""
     prompt_hash: str | None = None

@@ -18,6 +18,7 @@ from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
 from agents.critic import ModelCritic
 from agents.endpoint import ModelChoice, Role
+from agents.interpreter import ModelInterpreter
 from agents.novelty import fingerprint
 from agents.planner import ModelPlanner
 from agents.profiler import ModelProfiler
@@ -308,6 +309,8 @@ def test_no_prompt_has_strangers_words_outside_of_their_marks(role: Role) -> Non
         case Role.CRITIC:
             failed = attacked_member(Status.INCORRECT)
             ModelCritic(desk.asker, RulesCritic()).critique([parent, failed], [parent], 0, stage)
+        case Role.INTERPRETER:
+            ModelInterpreter(desk.asker).rephrase(ATTACK, (ATTACK,))
     (asked,) = desk.models.requests
     system, user = (turn.text for turn in asked.messages)
     assert "Ignore previous" in user and "Ignore previous" not in outside(user)

@@ -21,9 +21,9 @@ from tests.agents.test_asking import asked
 from tests.memory import made
 
 CALL = Call(
-    key="a" * 64, role=Role.CODER, model="m", generation=3, candidate_id="run-1-003-001", prompt="[user]\nWrite.",
-    prompt_hash="hash-1", reply="42", tokens_in=2000, tokens_out=100, cost_usd=0.003, latency_s=1.5,
-    decision="said 42", failure=None,
+    key="a" * 64, role=Role.CODER, model="m", generation=3, candidate_id="run-1-003-001", move="improve",
+    prompt="[user]\nWrite.", prompt_hash="hash-1", reply="42", tokens_in=2000, tokens_out=100, cost_usd=0.003,
+    latency_s=1.5, decision="said 42", failure=None,
 )  # fmt: skip
 
 

@@ -139,6 +139,26 @@ def test_a_call_that_failed_has_no_price_to_be_unknown() -> None:
     assert cost(down, call("001-000", cost=0.1)) == 0.1
 
 
+def test_an_answer_that_led_to_no_program_is_a_miss_that_was_paid_for() -> None:
+    barren = call("001-003", cost=0.5).model_copy(update={"move": "write", "model": "n"})
+    mended = call("001-000").model_copy(update={"move": "improve", "model": "m"})
+    unanswered = call("001-004", tokens=None, cost=None).model_copy(
+        update={"tokens_out": None, "move": "write", "model": "n"}
+    )
+    outcomes = arm_outcomes([SEED, row("001-000", 20.0)], [barren, mended, unanswered], 2)
+    assert [(o.model, o.move, o.cost) for o in outcomes] == [
+        ("m", Move.IMPROVE, 0.25),
+        ("n", Move.WRITE, 0.5),
+    ]
+    assert outcomes[1].gain == 0.0
+
+
+def test_one_unknown_price_makes_tokens_the_measure_of_every_proposal() -> None:
+    rows = [SEED, row("001-000", 20.0), row("001-001", 20.0)]
+    events = [call("001-000", tokens=500_000, cost=0.5), call("001-001", tokens=100_000, cost=None)]
+    assert [o.cost for o in arm_outcomes(rows, events, 2)] == pytest.approx([1.0, 0.2])
+
+
 times = st.none() | st.floats(0.1, 1e6)
 
 
