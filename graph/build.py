@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -32,6 +31,7 @@ from agents.rules.profiler import RulesProfiler
 from graph import nodes, routing
 from graph.budget import Deadline
 from graph.chat_reader import CallLog, ModelReader, Reader
+from graph.checkpoints import open_checkpoints
 from graph.context import RunContext, Stopwatch
 from graph.folders import prepare_home
 from graph.journal import StoreJournal
@@ -42,7 +42,7 @@ from memory.archive import Archive
 from memory.embedding import HashEmbedder
 from memory.records import Run
 from memory.store import Store
-from tools.pool import LocalPool
+from tools.pool import EvaluationPool, LocalPool
 from tools.worker import WorkerSpec
 
 Graph = CompiledStateGraph[RunState, RunContext, RunState, RunState]
@@ -159,14 +159,9 @@ def open_archive(settings: Settings) -> Iterator[Archive]:
 
 @contextmanager
 def open_saver(settings: Settings) -> Iterator[SqliteSaver]:
-    """Checkpoints under `home`. A power cut may lose the last commits, a crash of ours none: the store has the work."""
-    connection = sqlite3.connect(checkpoints_path(settings), check_same_thread=False)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
-    try:
-        yield SqliteSaver(connection)
-    finally:
-        connection.close()
+    """Checkpoints under `home`."""
+    with open_checkpoints(checkpoints_path(settings)) as saver:
+        yield saver
 
 
 def worker_spec(settings: Settings) -> WorkerSpec:
@@ -183,7 +178,7 @@ def open_pool(settings: Settings) -> LocalPool:
 
 @contextmanager
 def open_context(
-    run: Run, store: Store, settings: Settings, *, warm: bool, pool: LocalPool | None = None
+    run: Run, store: Store, settings: Settings, *, warm: bool, pool: EvaluationPool | None = None
 ) -> Iterator[RunContext]:
     """Live objects for one run; everything is closed, and every worker ended, on leaving.
 

@@ -16,6 +16,7 @@ from agents.schemas import Member, Notes, Recalled, Scene
 from graph.budget import Budget, Deadline, Spent
 from graph.casework import Bench, prepare_case
 from graph.past import Earlier, Past
+from graph.recent import Recent
 from graph.settings import Settings
 from memory.archive import Archive
 from memory.errors import WarpsmithError
@@ -115,13 +116,33 @@ class RunContext:
         """Unique and the same whenever the run resumes: a node that runs twice writes the same candidate."""
         return f"{self.run.id}-{proposal_id}" + (f"-r{repair}" if repair else "")
 
+    @cached_property
+    def members(self) -> Recent[str, Member]:
+        """Judged candidates as the store has them: survivors, parents and the current generation."""
+        return Recent(3 * self.settings.population + 16)
+
+    @cached_property
+    def _programs(self) -> Recent[str, Program]:
+        return Recent(3 * self.settings.population + 16)
+
     def member(self, candidate_id: str) -> Member:
         """A judged candidate with its program. Raises WarpsmithError if it was never judged."""
+        known = self.members.get(candidate_id)
+        if known is not None:
+            return known
         candidate = self.store.candidate(candidate_id)
         evaluation = self.verdict(candidate.program_hash)
         if evaluation is None:
             raise WarpsmithError(f"candidate {candidate_id} has no verdict in the store")
-        return Member(candidate, self.store.program(candidate.program_hash), evaluation)
+        return self.members.put(
+            candidate_id, Member(candidate, self.program(candidate.program_hash), evaluation)
+        )
+
+    def program(self, program_hash: str) -> Program:
+        """A program of the store. Raises StoreError where it is absent."""
+        return self._programs.get(program_hash) or self._programs.put(
+            program_hash, self.store.program(program_hash)
+        )
 
     def verdict(self, program_hash: str) -> Evaluation | None:
         """What the store already knows of a program under this problem, policy and device."""
@@ -134,8 +155,10 @@ class RunContext:
 
     def add(self, candidate: Candidate, program: Program) -> None:
         """Remember a candidate with its program; repeating it changes nothing."""
-        self.store.put_program(program)
-        self.store.put_candidate(candidate)
+        with self.store.together():
+            self.store.put_program(program)
+            self.store.put_candidate(candidate)
+        self._programs.put(candidate.program_hash, program)
 
     def recall(self) -> list[Recalled]:
         """Innovations of the archive that resemble the problem, most similar first."""

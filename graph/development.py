@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.schemas import CoderTask, Draft, Proposal
+from agents.schemas import CoderTask, Draft, Member, Proposal
 from graph.context import RunContext
 from graph.state import ProposeJob
 from memory.records import Candidate, Evaluation
@@ -25,9 +25,8 @@ class Verdict:
     """The verdict was in the store already."""
 
 
-def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
+def coder_task(proposal: Proposal, job: ProposeJob, context: RunContext) -> CoderTask:
     """What the coder is told about a proposal."""
-    proposal = job["proposal"]
     # Rules look at no example but the one that they recall.
     wanted = proposal.move.by_model or proposal.innovation is not None
     neighbours = context.past.neighbours(job["neighbours"]) if wanted else ()
@@ -45,31 +44,30 @@ def coder_task(job: ProposeJob, context: RunContext) -> CoderTask:
     )
 
 
-def write(job: ProposeJob, context: RunContext) -> str | None:
+def write(proposal: Proposal, job: ProposeJob, context: RunContext) -> str | None:
     """Have the coder write the program and store it as a candidate; its id, or None where none was written."""
-    proposal = job["proposal"]
-    draft = context.team.coder.write(coder_task(job, context))
+    draft = context.team.coder.write(coder_task(proposal, job, context))
     if draft is None:
         text = f"no program for {proposal.id}: {proposal.idea}"
         context.record("coder", text, proposal.generation)
         return None
-    candidate = _candidate(proposal, draft, context, repair=0, parents=proposal.parents)
-    if draft.origin.kind != "model":  # a model's own words are in the journal
-        text = f"wrote {candidate.origin.kind}: {draft.idea}"
-        context.record("coder", text, proposal.generation, candidate_id=candidate.id)
+    with context.store.together():
+        candidate = _candidate(proposal, draft, context, repair=0, parents=proposal.parents)
+        if draft.origin.kind != "model":  # a model's own words are in the journal
+            text = f"wrote {candidate.origin.kind}: {draft.idea}"
+            context.record("coder", text, proposal.generation, candidate_id=candidate.id)
     return candidate.id
 
 
-def develop(job: ProposeJob, candidate_id: str, context: RunContext) -> list[Verdict]:
+def develop(proposal: Proposal, job: ProposeJob, candidate_id: str, context: RunContext) -> list[Verdict]:
     """Judge a candidate, repairing it as often as the compiler agent asks; the last verdict is the proposal's."""
-    proposal = job["proposal"]
     candidate = context.store.candidate(candidate_id)
     verdicts = [_judge(candidate, context)]
     attempt = 1
     while (request := context.team.compiler.review(verdicts[-1].evaluation, attempt)) is not None:
         last = verdicts[-1].candidate
-        draft = Draft(context.store.program(last.program_hash), last.origin, last.idea, last.techniques)
-        mended = context.team.compiler.mend(coder_task(job, context), draft, request)
+        draft = Draft(context.program(last.program_hash), last.origin, last.idea, last.techniques)
+        mended = context.team.compiler.mend(coder_task(proposal, job, context), draft, request)
         if mended is None or context.deadline.passed:
             break
         context.record(
@@ -104,9 +102,12 @@ def _judge(candidate: Candidate, context: RunContext) -> Verdict:
     if known is not None:
         return Verdict(candidate, known, reused=True)
     case = context.case
-    job = EvaluationJob(context.store.program(candidate.program_hash), case)
+    program = context.program(candidate.program_hash)
+    job = EvaluationJob(program, case)
     with context.slots:
         evaluation = context.pool.evaluate(job)
     assert evaluation is not None, "only a soak has no verdict"
     # Another branch may have judged the same program meanwhile; the store keeps the first verdict.
-    return Verdict(candidate, context.store.put_evaluation(evaluation), reused=False)
+    kept = context.store.put_evaluation(evaluation)
+    context.members.put(candidate.id, Member(candidate, program, kept))
+    return Verdict(candidate, kept, reused=False)

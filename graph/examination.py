@@ -103,6 +103,7 @@ def _counted(member: Member, context: RunContext) -> Examination:
     counted = profile_finalist(member.program, case.problem, case.trials[0].directory, _worker(context))
     profile = refine(evaluation.profile, evaluation.timing, context.gpu, counted)
     context.store.refine_profile(evaluation, profile)
+    context.members.forget(member.candidate.id)
     if isinstance(counted, CountersAbsent):
         return Examination(f"no hardware counters: {counted.message}")
     lines = "; ".join(kernel_lines(profile)) or "no kernel of its own"

@@ -58,13 +58,11 @@ def plan(state: RunState, runtime: Run) -> Update:
 
 
 def _briefing(state: RunState, hints: list[str], context: RunContext) -> Briefing:
-    store, run = context.store, context.run
-    tried = (c.program_hash for c in store.candidates(run.id) if c.generation < state.generation)
     return Briefing(
         scene=context.scene(state.generation, state.lessons, hints),
         slots=context.settings.population,
         population=tuple(context.member(id_) for id_ in state.population),
-        tried=frozenset(tried),
+        tried=context.past.tried(state.generation),
         neighbours=context.past.neighbours(state.neighbours),
         gentle=state.gentle,
         outcomes=context.earlier(state.generation).outcomes,
@@ -72,21 +70,23 @@ def _briefing(state: RunState, hints: list[str], context: RunContext) -> Briefin
 
 
 def propose(state: ProposeJob, runtime: Run) -> Command[str]:
-    """One branch: have the coder write the program, then send it to be judged."""
-    late = _too_late(state["proposal"], runtime.context)
-    candidate_id = "" if late else write(state, runtime.context) or ""
-    return Command(goto=Send(NodeName.EVALUATE.value, EvaluateJob(job=state, candidate_id=candidate_id)))
+    """One branch: have the coder write the programs, then send them to be judged."""
+    context = runtime.context
+    written = ["" if _too_late(p, context) else write(p, state, context) or "" for p in state["proposals"]]
+    return Command(goto=Send(NodeName.EVALUATE.value, EvaluateJob(job=state, candidate_ids=written)))
 
 
 def evaluate(state: EvaluateJob, runtime: Run) -> Update:
-    """One branch: judge the program, with repairs."""
-    context = runtime.context
-    if not state["candidate_id"] or _too_late(state["job"]["proposal"], context):
-        return {"evaluated": []}
-    verdicts = develop(state["job"], state["candidate_id"], context)
-    for v in verdicts:
-        runtime.stream_writer(CandidateJudged(v.candidate, v.evaluation, v.reused))
-    return {"evaluated": [v.candidate.id for v in verdicts]}
+    """One branch: judge the programs, with repairs."""
+    context, job = runtime.context, state["job"]
+    judged: list[str] = []
+    for proposal, candidate_id in zip(job["proposals"], state["candidate_ids"], strict=True):
+        if not candidate_id or _too_late(proposal, context):
+            continue
+        for v in develop(proposal, job, candidate_id, context):
+            runtime.stream_writer(CandidateJudged(v.candidate, v.evaluation, v.reused))
+            judged.append(v.candidate.id)
+    return {"evaluated": judged}
 
 
 def _too_late(proposal: Proposal, context: RunContext) -> bool:

@@ -38,6 +38,9 @@ class Past:
         self._lock = threading.Lock()
         self._newest: tuple[int, Earlier] | None = None
         self._fingerprints: dict[str, str] = {}
+        self._tried: dict[str, int] = {}
+        """Program hash -> the first generation that has it."""
+        self._read_up_to = 0
         self._innovations: dict[str, Innovation | None] = {}
 
     def before(self, generation: int) -> Earlier:
@@ -46,6 +49,14 @@ class Past:
             if self._newest is None or self._newest[0] != generation:
                 self._newest = generation, self._read(generation)
             return self._newest[1]
+
+    def tried(self, generation: int) -> frozenset[str]:
+        """Hashes of the programs of earlier generations. Only candidates that are new since are read."""
+        with self._lock:
+            for number, found_in, digest in self._store.proposed(self._run_id, after=self._read_up_to):
+                self._read_up_to = number
+                self._tried[digest] = min(found_in, self._tried.get(digest, found_in))
+            return frozenset(digest for digest, first in self._tried.items() if first < generation)
 
     def neighbours(self, recalled: Sequence[Recalled]) -> tuple[Neighbour, ...]:
         """What was recalled, as far as the archive had it when it was first asked."""

@@ -9,18 +9,29 @@ from langgraph.types import Send
 from agents.schemas import Proposal
 from graph.state import NodeName, ProposeJob, RunState
 
+BRANCHES = 64
+"""Of a generation at most, besides those of models: each costs langgraph a millisecond and a few kilobytes of
+checkpoint, and this many keep the workers of any one machine busy."""
+
 
 def after_plan(state: RunState) -> list[Send] | Literal[NodeName.CRITIQUE]:
-    """One branch for each proposal; straight on where there is none."""
+    """Branches of one proposal each, or of a few where there are many; straight on where there is none.
+
+    A proposal for a model has a branch of its own: it waits for an endpoint, and not for a worker.
+    """
     if not state.proposals:
         return NodeName.CRITIQUE
+    asked = [proposal for proposal in state.proposals if proposal.move.by_model]
+    ruled = [proposal for proposal in state.proposals if not proposal.move.by_model]
+    step = max(1, -(-len(ruled) // BRANCHES))
+    batches = [[p] for p in asked] + [ruled[at : at + step] for at in range(0, len(ruled), step)]
     # A checkpoint keeps what is sent, and langgraph warns of any type in it that it does not know.
-    return [Send(NodeName.PROPOSE.value, _job(proposal, state)) for proposal in state.proposals]
+    return [Send(NodeName.PROPOSE.value, _job(batch, state)) for batch in batches]
 
 
-def _job(proposal: Proposal, state: RunState) -> ProposeJob:
+def _job(proposals: list[Proposal], state: RunState) -> ProposeJob:
     return ProposeJob(
-        proposal=proposal, lessons=state.lessons, hints=state.hints, neighbours=state.neighbours
+        proposals=proposals, lessons=state.lessons, hints=state.hints, neighbours=state.neighbours
     )
 
 

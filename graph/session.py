@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +13,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from graph.build import Graph, build_graph, checkpoints_path, open_context, open_saver, store_path
-from graph.context import RunContext
+from graph.checkpoints import prune
 from graph.folders import require_writable
-from graph.progress import Progress, StageStarted
+from graph.progress import GenerationClosed, Progress, StageStarted
 from graph.results import export_path, export_winner, write_program
 from graph.settings import Settings, settings_from_run, uses_models
 from graph.shortfall import ENDED
@@ -27,7 +26,7 @@ from memory.events import OPERATOR, AgentEvent
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
 from memory.store import Store
-from tools.pool import LocalPool
+from tools.pool import EvaluationPool
 from tools.problem import Captured, Watch, capture
 
 Listener = Callable[[Progress], None]
@@ -92,7 +91,7 @@ def continue_run(
     tell: Listener,
     *,
     answer: dict[str, str] | None = None,
-    pool: LocalPool | None = None,
+    pool: EvaluationPool | None = None,
 ) -> Outcome:
     """Run the graph from wherever the run stands to its end, or to the next review.
 
@@ -106,9 +105,10 @@ def continue_run(
         )
     with (
         RunLock(store_path(settings), run.id),
-        _graph(run, store, settings, warm=True, pool=pool) as (graph, context),
+        open_saver(settings) as saver,
+        open_context(run, store, settings, warm=True, pool=pool) as context,
     ):
-        config = _config(run, settings)
+        graph, config = build_graph(saver), _config(run, settings)
         start: RunState | Command[str] | None = None
         if answer is not None:
             if _waiting(graph, config) is None:
@@ -122,6 +122,8 @@ def continue_run(
             for event in graph.stream(
                 start, config, context=context, stream_mode="custom", durability="sync"
             ):
+                if isinstance(event, GenerationClosed):
+                    prune(saver, run.id)
                 if isinstance(event, Progress):
                     tell(event)
         except BadInput as error:
@@ -150,17 +152,6 @@ def _write_best(run: Run, store: Store, settings: Settings) -> None:
         candidate = found.candidate if found else None
     if candidate is not None:
         write_program(store.program(candidate.program_hash), program_path(run, settings))
-
-
-@contextmanager
-def _graph(
-    run: Run, store: Store, settings: Settings, *, warm: bool, pool: LocalPool | None = None
-) -> Iterator[tuple[Graph, RunContext]]:
-    with (
-        open_saver(settings) as saver,
-        open_context(run, store, settings, warm=warm, pool=pool) as context,
-    ):
-        yield build_graph(saver), context
 
 
 def _config(run: Run, settings: Settings) -> RunnableConfig:
@@ -230,11 +221,9 @@ def export_again(run: Run, store: Store, settings: Settings) -> Summary:
     moved = run.model_copy(
         update={"settings": {**run.settings, "export_dir": str(settings.export_dir.resolve())}}
     )
-    with _graph(moved, store, settings_from_run(moved.settings, home=settings.home), warm=False) as (
-        graph,
-        context,
-    ):
-        state = RunState(**graph.get_state(_config(run, settings)).values)
+    kept = settings_from_run(moved.settings, home=settings.home)
+    with open_saver(kept) as saver, open_context(moved, store, kept, warm=False) as context:
+        state = RunState(**build_graph(saver).get_state(_config(run, settings)).values)
         export_winner(context.member(run.best_candidate), state, context)
     return find_summary(moved, store, settings)
 

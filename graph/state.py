@@ -89,17 +89,17 @@ class Update(TypedDict, total=False):
 
 
 class ProposeJob(TypedDict):
-    """Payload of one fan-out branch: write a program."""
+    """Payload of one fan-out branch: write programs, one after another."""
 
-    proposal: Proposal
+    proposals: list[Proposal]
     lessons: list[str]
     hints: list[str]
     neighbours: list[Recalled]
 
 
 class EvaluateJob(TypedDict):
-    """Payload of one fan-out branch: judge a program, with repairs."""
+    """Payload of one fan-out branch: judge programs, with repairs, one after another."""
 
     job: ProposeJob
-    candidate_id: str
-    """Empty where no program was written."""
+    candidate_ids: list[str]
+    """One for each proposal; empty where no program was written."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, model_validator
 from typing_extensions import TypeAliasType
@@ -33,6 +35,17 @@ class Record(BaseModel):
 
     def content_hash(self) -> str:
         """SHA-256 hex digest of the class name, the schema version and every behaviour-affecting field."""
+        return self._digest
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """See pydantic. The copy works out its own hash."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("_digest", None)
+        return copied
+
+    @cached_property
+    def _digest(self) -> str:
+        # Worked out once: a record is frozen, and a search asks for the same programs' hashes again and again.
         text = json.dumps(_identity(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(f"{type(self).__name__}\n{SCHEMA_VERSION}\n{text}".encode()).hexdigest()
 

@@ -10,6 +10,8 @@ the first one stands, except that its profile may be refined; nothing is ever de
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -42,6 +44,12 @@ class Store(StoreReader):
     def close(self) -> None:
         """Let the file go."""
         self._database.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is put meanwhile is committed at once when this is left, or not at all. Other threads wait: be quick."""
+        with self._database.writing():
+            yield
 
     def put_problem(self, problem: Problem) -> str:
         """Keep a problem; returns its hash."""
@@ -129,14 +137,14 @@ class Store(StoreReader):
             "device": evaluation.device,
         }
         with self._database.writing():
-            self._database.insert(
+            new = self._database.insert(
                 "evaluations",
                 **key,
                 status=evaluation.status.value,
                 median_us=evaluation.timing.median_us if evaluation.timing else None,
                 body=evaluation.model_dump_json(),
             )
-            return self.find_evaluation(**key) or evaluation
+            return evaluation if new else self.find_evaluation(**key) or evaluation
 
     def refine_profile(self, evaluation: Evaluation, profile: Profile) -> Evaluation:
         """Give a kept verdict a profile that knows more; everything else of it stays. Returns the new one.

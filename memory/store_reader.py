@@ -117,6 +117,18 @@ class StoreReader:
         bodies = self._database.texts("SELECT body FROM candidates WHERE run_id = ? ORDER BY seq", run_id)
         return [_parsed(Candidate, body, run_id) for body in bodies]
 
+    def proposed(self, run_id: str, *, after: int = 0) -> list[tuple[int, int, str]]:
+        """(number, generation, program hash) of a run's candidates, in the order they were put.
+
+        after: only candidates of a larger number.
+        """
+        rows = self._database.rows(
+            "SELECT seq, json_extract(body, '$.generation'), program_hash FROM candidates"
+            " WHERE run_id = ? AND seq > ? ORDER BY seq",
+            run_id, after,
+        )  # fmt: skip
+        return [(int(str(seq)), int(str(generation)), str(digest)) for seq, generation, digest in rows]
+
     def evaluated(self, run_id: str, *, policy_hash: str | None = None) -> list[EvaluatedCandidate]:
         """A run's candidates in order, each with its evaluation on the run's problem and device.
 

@@ -159,8 +159,11 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the file for writing; commits on leaving, rolls back on any exception."""
+        """Hold the file for writing; commits on leaving, rolls back on any exception. Inside of another, part of it."""
         with self._lock, self._explained():
+            if self._connection.in_transaction:
+                yield
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

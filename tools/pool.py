@@ -35,8 +35,12 @@ class EvaluationPool(Protocol):
         ...
 
     @property
-    def size(self) -> int:
-        """Jobs answered at once."""
+    def callers(self) -> int:
+        """Threads that keep the pool busy when each evaluates one candidate after another."""
+        ...
+
+    def warm(self) -> object:
+        """Start what answers now rather than with the first job; returns at once."""
         ...
 
 
