@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -157,11 +157,9 @@ def open_archive(settings: Settings) -> Iterator[Archive]:
         yield archive
 
 
-@contextmanager
-def open_saver(settings: Settings) -> Iterator[SqliteSaver]:
+def open_saver(settings: Settings) -> AbstractContextManager[SqliteSaver]:
     """Checkpoints under `home`."""
-    with open_checkpoints(checkpoints_path(settings)) as saver:
-        yield saver
+    return open_checkpoints(checkpoints_path(settings))
 
 
 def worker_spec(settings: Settings) -> WorkerSpec:

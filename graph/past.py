@@ -1,4 +1,4 @@
-"""What a run's earlier generations and the archive say to its models, read once and not by every branch.
+"""What a run's earlier generations and the archive say to its agents, read once and not by every branch.
 
 Here: reading and remembering. Not here: what follows from it (graph.learning, agents.novelty). Invariant: the past of a
 generation is fixed once that generation has begun, so that whichever branch asks first may read it for all.

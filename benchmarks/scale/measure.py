@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import resource
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.scale.synthetic import SyntheticPool
 from graph.bench import machine_line
+from graph.bench_records import write_output
 from graph.build import checkpoints_path, open_store, store_path
 from graph.session import capture_target, continue_run, record_run
 from graph.settings import resolve_settings
@@ -60,7 +62,7 @@ def measure(candidates: int, home: Path) -> Cost:
         soak_trials=0,
         wall_s=36_000.0,
     )
-    pool = SyntheticPool()
+    pool = SyntheticPool(settings.device_spec.name)
     captured = capture_target(parse_target(str(MODULE)), settings)
     with open_store(settings) as store:
         run = record_run(captured, settings, store)
@@ -95,32 +97,19 @@ def main() -> int:
         "--candidates", type=int, nargs="+", default=list(SIZES), help=f"multiples of {POPULATION}"
     )
     parser.add_argument("--out", type=Path, help="write the measurements here as JSON")
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one is not None:
-        sys.stdout.write(json.dumps(asdict(measure(given.candidates[0], given.one))) + "\n")
-        return 0
     costs = [_apart(count) for count in given.candidates]
     if given.out is not None:
-        given.out.write_text(
-            json.dumps({"machine": machine_line(), "costs": [asdict(c) for c in costs]}, indent=2) + "\n"
-        )
+        found = {"machine": machine_line(), "costs": [asdict(cost) for cost in costs]}
+        write_output(given.out, json.dumps(found, indent=2) + "\n")
     return int(any(cost.judged_twice for cost in costs))
 
 
 def _apart(candidates: int) -> Cost:
-    with tempfile.TemporaryDirectory() as home:
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.scale.measure",
-            "--candidates",
-            str(candidates),
-            "--one",
-            home,
-        ]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-    cost = Cost(**json.loads(done.stdout))
+    """The cost of one search, in a process that does nothing else: its peak of memory is that search's."""
+    fresh = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as home, ProcessPoolExecutor(1, mp_context=fresh) as child:
+        cost = child.submit(measure, candidates, Path(home)).result()
     sys.stdout.write(
         f"{cost.generations} x {POPULATION}: {cost.candidates:,} candidates in {cost.seconds:.1f} s"
         f" ({cost.ms_each:.1f} ms each), {cost.peak_mib:,.0f} MiB, store {cost.store_mib:.1f} MiB,"

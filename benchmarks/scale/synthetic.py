@@ -35,8 +35,9 @@ STEPS = 5
 class SyntheticPool:
     """Answers without a device. Counts what it was asked, so that a second asking shows."""
 
-    def __init__(self, size: int = 2) -> None:
-        self._size = size
+    def __init__(self, device: str) -> None:
+        """device: the run's, under whose name its verdicts are looked for."""
+        self._device = device
         self._lock = threading.Lock()
         self.asked: Counter[str] = Counter()
         """Program hash -> evaluations asked for, soaks not counted."""
@@ -44,14 +45,14 @@ class SyntheticPool:
     @property
     def callers(self) -> int:
         """See EvaluationPool."""
-        return self._size
+        return 2
 
     def warm(self) -> None:
         """See EvaluationPool."""
 
-    def measure_baselines(self, job: BaselineJob) -> Baselines:
-        """See EvaluationPool."""
-        raise WarpsmithError(f"no baselines without a device, {job.deadline_s:g} s or more")
+    def measure_baselines(self, job: BaselineJob) -> Baselines:  # noqa: ARG002
+        """See EvaluationPool. A simulator's baselines are modelled, so nobody asks."""
+        raise WarpsmithError("no baselines can be measured without a device")
 
     def evaluate(self, job: EvaluationJob) -> Evaluation | None:
         """See EvaluationPool."""
@@ -66,7 +67,7 @@ class SyntheticPool:
             "program_hash": digest,
             "problem_hash": case.problem_hash,
             "policy_hash": case.policy_hash,
-            "device": "simulator:h200",
+            "device": self._device,
             "errors": tuple(
                 TrialError(
                     distribution=t.distribution.value, output="y", error=1e-7, eager_error=1e-7, allowed=1e-6

@@ -70,7 +70,7 @@ def test_a_model_cannot_stop_decide_or_overwrite_anything(text: str) -> None:
 
 def test_a_model_names_no_file_that_the_person_did_not() -> None:
     asked = "make that one faster"
-    assert reading(asked, form("optimize /root/secret.py")).intent is None
+    assert reading(asked, form("optimize elsewhere/secret.py")).intent is None
     assert reading(asked, form("optimize net.py"), before=("I have net.py here",)).intent is not None
 
 
