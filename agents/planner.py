@@ -61,6 +61,9 @@ class ModelPlanner:
         """See agents.ports.Planner."""
         if briefing.scene.generation == 0:
             return self._rules.plan(briefing, rng)
+        # After too many failures the rules take small steps; only where they have none left, models go on.
+        if briefing.gentle and (ruled := self._rules.plan(briefing, rng)):
+            return ruled
         made = self._by_model(briefing, rng)
         # The rules get every slot that is left; where they have nothing more to try, fewer slots are filled.
         left = briefing.slots - len(made)
@@ -167,4 +170,5 @@ def _proposal(planned: PlannedSlot, slot: _Slot, listed: dict[str, Member], brie
         parents=tuple(parents),
         innovation=slot.innovation,
         model=slot.arm.model,
+        island=slot.parents[0].candidate.island if slot.parents else slot.number % briefing.breeding.islands,
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from random import Random
+from typing import Protocol
 
 from memory.records import (
     Candidate,
@@ -25,6 +28,14 @@ def short_id(candidate_id: str) -> str:
     parts = candidate_id.split("-")
     tail = 3 if parts[-1].startswith("r") and len(parts) > 2 else 2
     return "-".join(parts[-tail:])
+
+
+def proposal_of(candidate_id: str) -> str:
+    """The id of a candidate without its repair: the same for a proposal's program and for the mended ones."""
+    return _REPAIRED.sub("", candidate_id)
+
+
+_REPAIRED = re.compile(r"-r\d+$")
 
 
 class Move(StrEnum):
@@ -81,6 +92,8 @@ class Proposal(Record):
     """Tunables that differ from the blueprint's or the first parent's."""
     model: str | None = None
     """Name of the model that writes the program; None for a move by rules."""
+    island: int = 0
+    """Where its candidate will live."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +177,27 @@ class ArmOutcome:
     """USD, or, where no price is known, millions of tokens."""
 
 
+class Breeding(Protocol):
+    """Who may breed. Which parents is evolution's choice; what is made of them is the planner's."""
+
+    @property
+    def islands(self) -> int:
+        """How many there are."""
+        ...
+
+    def restarts(self, island: int) -> bool:
+        """True where nobody on the island can be varied: it begins anew, from the archive and the recipes."""
+        ...
+
+    def parent(self, island: int, rng: Random, *, gentle: bool) -> Member | None:
+        """A parent for a child of this island; from nowhere else where `gentle`. None where it restarts."""
+        ...
+
+    def mate(self, first: Member, island: int, rng: Random) -> Member | None:
+        """Another member of the island with the same source, to cross with; None where there is none."""
+        ...
+
+
 @dataclass(frozen=True)
 class Briefing:
     """What the planner knows when a generation begins."""
@@ -172,12 +206,14 @@ class Briefing:
     slots: int
     """Proposals wanted."""
     population: tuple[Member, ...]
-    """Best first."""
+    """Of all islands, fittest first."""
+    breeding: Breeding
+    """Who of it may breed, island by island."""
     tried: frozenset[str]
     """Program hashes of the run so far."""
     neighbours: tuple[Neighbour, ...]
     gentle: bool
-    """Too much failed in the last generation: change less."""
+    """Too much failed in the last generation: small steps only, and by rules."""
     outcomes: tuple[ArmOutcome, ...] = ()
     """Of the models' earlier proposals, oldest first."""
 

@@ -20,6 +20,7 @@ class Spent:
     wall_s: float
     device_s: float = 0.0
     models: Spend = NOTHING
+    evaluations: int = 0
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Budget:
     wall_s: float
     device_s: float | None = None
     caps: Caps = UNCAPPED
+    evaluations: int | None = None
 
     def exhausted(self, generations: int, spent: Spent) -> str | None:
         """Why the search must stop, or None. generations: finished so far."""
@@ -39,6 +41,8 @@ class Budget:
             return f"the budget of {self.wall_s:.0f} s is spent"
         if self.device_s is not None and spent.device_s >= self.device_s:
             return f"the budget of {self.device_s:.0f} s on the device is spent"
+        if self.evaluations is not None and spent.evaluations >= self.evaluations:
+            return f"the {self.evaluations:,} evaluations are done"
         if self.caps.tokens is not None and spent.models.tokens >= self.caps.tokens:
             return f"the cap of {self.caps.tokens:,} tokens is reached"
         if self.caps.cost_usd is not None and spent.models.cost_usd >= self.caps.cost_usd:

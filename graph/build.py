@@ -48,6 +48,10 @@ from tools.worker import WorkerSpec
 Graph = CompiledStateGraph[RunState, RunContext, RunState, RunState]
 
 
+_AFTER_SELECT: list[str] = [NodeName.PLAN, NodeName.VERIFY, NodeName.FINISH]
+_AFTER_REVIEW: list[str] = [NodeName.ARCHIVE, NodeName.VERIFY, NodeName.PLAN]
+
+
 def build_graph(saver: SqliteSaver) -> Graph:
     """baseline → plan → propose* → evaluate* → critique → select → … → verify → review → archive → export."""
     graph = StateGraph(RunState, context_schema=RunContext)
@@ -69,9 +73,9 @@ def build_graph(saver: SqliteSaver) -> Graph:
     graph.add_conditional_edges(NodeName.PLAN, routing.after_plan, [NodeName.PROPOSE, NodeName.CRITIQUE])
     graph.add_edge(NodeName.EVALUATE, NodeName.CRITIQUE)
     graph.add_edge(NodeName.CRITIQUE, NodeName.SELECT)
-    graph.add_conditional_edges(NodeName.SELECT, routing.after_select, [NodeName.PLAN, NodeName.VERIFY])
+    graph.add_conditional_edges(NodeName.SELECT, routing.after_select, _AFTER_SELECT)
     graph.add_conditional_edges(NodeName.VERIFY, routing.after_verify, [NodeName.REVIEW, NodeName.FINISH])
-    graph.add_conditional_edges(NodeName.REVIEW, routing.after_review, [NodeName.ARCHIVE, NodeName.VERIFY])
+    graph.add_conditional_edges(NodeName.REVIEW, routing.after_review, _AFTER_REVIEW)
     graph.add_edge(NodeName.ARCHIVE, NodeName.EXPORT)
     graph.add_edge(NodeName.EXPORT, NodeName.FINISH)
     graph.add_edge(NodeName.FINISH, END)
@@ -81,7 +85,7 @@ def build_graph(saver: SqliteSaver) -> Graph:
 def team(settings: Settings, asker: Asker | None) -> Team:
     """The agents: rules, and models before them where there are any."""
     planner, coder, compiler = RulesPlanner(), RulesCoder(), RulesCompiler()
-    profiler, critic = RulesProfiler(), RulesCritic(settings.patience)
+    profiler, critic = RulesProfiler(), RulesCritic(settings.stop_after, settings.floor_target)
     if asker is None or settings.endpoint is None:
         return Team(planner, coder, compiler, profiler, critic)
     coders = settings.endpoint.casting[Role.CODER].models

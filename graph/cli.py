@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from graph import cli_chat
+from graph import cli_chat, cli_review
 from graph import doctor as doctoring
 from graph.bench import as_lines, run_bench, write_report
 from graph.bench_records import BenchResults
@@ -40,9 +40,9 @@ from graph.display import Display, to_json
 from graph.folders import require_writable
 from graph.interrupts import EXIT_INTERRUPTED, interruptible
 from graph.judging import judge_file
-from graph.printing import print_result
+from graph.lineage import lineage as lineage_of
+from graph.printing import EXIT_NOT_IMPROVED, conclude, continue_with, print_result
 from graph.session import (
-    Outcome,
     continue_run,
     export_again,
     find_run,
@@ -57,6 +57,7 @@ from graph.summary import detailed, run_candidates
 from graph.tables import (
     candidates_table,
     events_table,
+    lineage_table,
     runs_table,
     summary_table,
     verdict_table,
@@ -64,8 +65,6 @@ from graph.tables import (
 from memory.errors import WarpsmithError
 from memory.records import RunStatus, Status
 from tools.problem import parse_target
-
-EXIT_NOT_IMPROVED = 3
 
 app = typer.Typer(
     name="warpsmith",
@@ -77,6 +76,7 @@ app = typer.Typer(
 )
 app.add_typer(archive_app, name="archive")
 cli_chat.register(app)
+cli_review.register(app)
 
 
 @app.command(
@@ -95,6 +95,19 @@ def optimize(
     population: Annotated[
         int | None, typer.Option(min=1, max=1000, help="candidates per generation [default: 8]")
     ] = None,
+    islands: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=64, help="parts of the population that evolve apart [default: one for every 25]"
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="stop after so many generations without a gain [default: a fifth of all, 2 at least]"
+        ),
+    ] = None,
+    max_evaluations: Annotated[int | None, typer.Option(min=1, help="candidates to judge at most")] = None,
     wall_s: Annotated[
         float | None,
         typer.Option("--budget-s", callback=above_zero, help="seconds of searching at most [default: 900]"),
@@ -124,6 +137,9 @@ def optimize(
     review: Annotated[
         bool | None, typer.Option("--review/--no-review", help="wait for approval before archiving")
     ] = None,
+    review_above: Annotated[
+        float | None, typer.Option(min=1, help="with --review: only for at least this speedup [default: 1]")
+    ] = None,
     home: Home = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -135,7 +151,8 @@ def optimize(
     settings = resolve_settings(
         device=device, baselines=baselines, gpu=gpu, generations=generations, population=population, wall_s=wall_s,
         relative_tolerance=tolerance, soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir,
-        review=review, models=models, max_cost_usd=max_cost_usd, max_tokens=max_tokens,
+        review=review, review_above=review_above, patience=patience, islands=islands,
+        max_evaluations=max_evaluations, models=models, max_cost_usd=max_cost_usd, max_tokens=max_tokens,
         device_budget_s=device_budget_s, home=home,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
@@ -149,7 +166,7 @@ def optimize(
         interrupt.remedy = continue_with(run.id)
         display.announce(run, store.problem(run.problem_hash), settings)
         outcome = continue_run(run, store, settings, display.tell)
-    _conclude(outcome, as_json=as_json)
+    conclude(outcome, as_json=as_json)
 
 
 @app.command(epilog="Example:\n\n  warpsmith resume layernorm_gelu-2026 --budget-s 1800")
@@ -179,7 +196,7 @@ def resume(
             outcome = resume_run(
                 found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
             )
-    _conclude(outcome, as_json=as_json)
+    conclude(outcome, as_json=as_json)
 
 
 @app.command(epilog='Example:\n\n  warpsmith hint layernorm_gelu-2026 "keep the row in registers"')
@@ -194,9 +211,15 @@ def hint(
         typer.echo(give_hint(find_run(run, store), text, store))
 
 
-@app.command(epilog="Examples:\n\n  warpsmith show\n\n  warpsmith show layernorm_gelu-2026 --json")
+@app.command(
+    epilog="Examples:\n\n  warpsmith show\n\n  warpsmith show layernorm_gelu-2026 --json\n\n"
+    "  warpsmith show layernorm_gelu-2026 --lineage"
+)
 def show(
     run: Annotated[str | None, typer.Argument(help="run id or its beginning; without it, all runs")] = None,
+    lineage: Annotated[
+        bool, typer.Option("--lineage", help="the winner's ancestors, with each step's idea and gain")
+    ] = False,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
@@ -206,7 +229,9 @@ def show(
 
     `--json` gives a list of outcomes, newest first. Of one run it gives the outcome, with `why_not`: why the run has no
     winner, `candidates`: id, origin, idea, generation, parents, status, speedup, median_us, program_hash, and
-    `decisions`: the agents' events; both in order.
+    `decisions`: the agents' events; both in order. With `--lineage` it gives a list of the winner's ancestors, oldest
+    first: candidate, parents, generation, origin, idea, status, median_us, speedup and gain, which is the time of its
+    fastest parent (of PyTorch, for the first) over its own.
     """
     settings = resolve_settings(home=home)
     with open_store(settings) as store:
@@ -215,6 +240,10 @@ def show(
             print_result(runs_table(summaries, Console().width), summaries, as_json=as_json)
             return
         found = find_run(run, store)
+        if lineage:
+            steps = lineage_of(found, store)
+            print_result(lineage_table(steps, found), steps, as_json=as_json)
+            return
         summary = find_summary(found, store, settings)
         if as_json:
             typer.echo(to_json(detailed(summary, found, store)))
@@ -323,23 +352,6 @@ def doctor(home: Home = None, as_json: Json = False) -> None:
     print_result(doctoring.table(checks), checks, as_json=as_json)
     if any(check.needed and not check.found for check in checks):
         raise typer.Exit(1)
-
-
-def continue_with(run_id: str) -> str:
-    """How to go on with a run."""
-    return f"continue with `warpsmith resume {run_id}`"
-
-
-def _conclude(outcome: Outcome, *, as_json: bool) -> None:
-    summary = outcome.summary
-    print_result(summary_table(summary), summary, as_json=as_json)
-    if outcome.waits_for_review:
-        typer.echo(
-            f"{outcome.waits_for_review} waits for review: warpsmith resume {summary.run} --approve (or --reject)",
-            err=True,
-        )
-    if summary.status != RunStatus.IMPROVED.value:
-        raise typer.Exit(EXIT_NOT_IMPROVED)
 
 
 def main() -> None:

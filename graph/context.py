@@ -13,8 +13,10 @@ from functools import cached_property
 from agents.asking import Asker
 from agents.ports import Team
 from agents.schemas import Member, Notes, Recalled, Scene
+from graph.behaviour import BINS, cells
 from graph.budget import Budget, Deadline, Spent
 from graph.casework import Bench, prepare_case
+from graph.evolution import Evolution, Fitness
 from graph.past import Earlier, Past
 from graph.recent import Recent
 from graph.settings import Settings
@@ -80,13 +82,34 @@ class RunContext:
     def budget(self) -> Budget:
         """Limits of the search."""
         settings = self.settings
-        return Budget(settings.generations, settings.wall_s, settings.device_budget_s, settings.caps)
+        return Budget(
+            settings.generations,
+            settings.wall_s,
+            settings.device_budget_s,
+            settings.caps,
+            settings.max_evaluations,
+        )
 
     def spent(self, wall_s: float, first_evaluation: int) -> Spent:
         """What the run has used so far. first_evaluation: the newest verdict of before the run."""
         budgeted = self.settings.device_budget_s is not None
         device_s = self.store.device_seconds(self.run.id, after=first_evaluation) if budgeted else 0.0
-        return Spent(wall_s, device_s, self.store.spend(self.run.id))
+        limited = self.settings.max_evaluations is not None
+        judged = self.store.counts(self.run.id).evaluated if limited else 0
+        return Spent(wall_s, device_s, self.store.spend(self.run.id), judged)
+
+    @cached_property
+    def evolution(self) -> Evolution:
+        """How the population evolves."""
+        settings = self.settings
+        return Evolution.usual(
+            settings.population,
+            settings.island_count,
+            cells(self.problem, self.gpu),
+            Fitness(settings.correctness_weight, settings.performance_weight),
+            migrate_every=settings.migrate_every,
+            restart_after=settings.restart_after,
+        )
 
     @property
     def reduced(self) -> Problem | None:
@@ -118,12 +141,16 @@ class RunContext:
 
     @cached_property
     def members(self) -> Recent[str, Member]:
-        """Judged candidates as the store has them: survivors, parents and the current generation."""
-        return Recent(3 * self.settings.population + 16)
+        """Judged candidates as the store has them: survivors, elites, parents and the current generation."""
+        return Recent(self._remembered)
 
     @cached_property
     def _programs(self) -> Recent[str, Program]:
-        return Recent(3 * self.settings.population + 16)
+        return Recent(self._remembered)
+
+    @property
+    def _remembered(self) -> int:
+        return 3 * self.settings.population + BINS**3 + 16
 
     def member(self, candidate_id: str) -> Member:
         """A judged candidate with its program. Raises WarpsmithError if it was never judged."""

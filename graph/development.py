@@ -88,6 +88,7 @@ def _candidate(
         run_id=context.run.id,
         program_hash=draft.program.content_hash(),
         generation=proposal.generation,
+        island=proposal.island,
         parents=parents,
         origin=draft.origin,
         idea=draft.idea,

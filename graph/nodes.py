@@ -8,11 +8,12 @@ from random import Random
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Overwrite, Send, interrupt
 
-from agents.schemas import Briefing, Member, Proposal
+from agents.schemas import Briefing, Member, Proposal, short_id
 from graph.context import RunContext
 from graph.development import develop, write
-from graph.evolution import gained, survivors, too_many_failures
+from graph.evolution import gained
 from graph.examination import examine
+from graph.population import killed, step, world_of
 from graph.progress import (
     BaselineReady,
     CandidateJudged,
@@ -22,8 +23,11 @@ from graph.progress import (
     StageStarted,
 )
 from graph.results import archive_winner, export_winner, run_status
+from graph.rollback import Course
+from graph.shortfall import FELL_BACK
 from graph.soak import soak
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState, Update
+from graph.strategies import distinct
 from memory.events import Review, Verdict
 
 Run = Runtime[RunContext]
@@ -58,10 +62,12 @@ def plan(state: RunState, runtime: Run) -> Update:
 
 
 def _briefing(state: RunState, hints: list[str], context: RunContext) -> Briefing:
+    world = world_of(state, context)
     return Briefing(
         scene=context.scene(state.generation, state.lessons, hints),
         slots=context.settings.population,
-        population=tuple(context.member(id_) for id_ in state.population),
+        population=tuple(context.evolution.population(world)),
+        breeding=context.evolution.herd(world),
         tried=context.past.tried(state.generation),
         neighbours=context.past.neighbours(state.neighbours),
         gentle=state.gentle,
@@ -99,7 +105,7 @@ def critique(state: RunState, runtime: Run) -> Update:
     context = runtime.context
     generation = [context.member(id_) for id_ in state.evaluated]
     before = [context.member(id_) for id_ in state.population]
-    after = survivors([*before, *generation], context.settings.population)
+    after = distinct([*before, *generation], context.evolution.fitness.rank)[: context.settings.population]
     stagnation = 0 if gained(before, after) else state.stagnation + 1
     scene = context.scene(state.generation, state.lessons, state.hints)
     if after:
@@ -117,31 +123,44 @@ def critique(state: RunState, runtime: Run) -> Update:
 
 
 def select(state: RunState, runtime: Run) -> Update:
-    """Keep the fittest, count the generation, and check the budget."""
+    """Evolve the population, count the generation, and check the budget and the rollback policy."""
     context = runtime.context
-    generation = [context.member(id_) for id_ in state.evaluated]
-    before = [context.member(id_) for id_ in state.population]
-    population = survivors([*before, *generation], context.settings.population)
+    after = step(state, context)
     spent_s = state.spent_s + context.stopwatch.lap()
-    spent = context.spent(spent_s, state.first_evaluation)
-    stop = state.stop or context.budget.exhausted(state.generation + 1, spent) or ""
+    stop = state.stop or context.budget.exhausted(
+        state.generation + 1, context.spent(spent_s, state.first_evaluation)
+    )
     if not stop and context.asker is not None:
         stop = context.asker.exhausted
     if not state.proposals:
         stop = stop or "nothing is left to try"
-    runtime.stream_writer(_closed(state, generation, population, stop))
-    return {
-        "population": [m.candidate.id for m in population],
+    fallen_back = False
+    if after.course is not Course.ONWARD:
+        fallen_back, said = _rolled_back(after.course, state, context)
+        context.record("critic", said, state.generation)
+        stop = said if after.course is Course.FALL_BACK else stop
+    runtime.stream_writer(_closed(state, context, after.population, stop or ""))
+    return after.update() | {
         "generation": state.generation + 1,
-        "gentle": too_many_failures(generation),
+        "good": state.good or after.course is Course.ONWARD,
+        "fallen_back": fallen_back,
         "spent_s": spent_s,
-        "stop": stop,
+        "stop": stop or "",
     }
 
 
-def _closed(
-    state: RunState, generation: list[Member], population: list[Member], stop: str
-) -> GenerationClosed:
+def _rolled_back(found: Course, state: RunState, context: RunContext) -> tuple[bool, str]:
+    """Whether the result is PyTorch itself now, and what is said of it."""
+    if found is Course.ROLL_BACK:
+        where = "back to the last good generation" if state.good else "no generation was good yet"
+        return False, f"more than a fifth of generation {state.generation} failed: {where}, gentler from here"
+    if context.settings.fallback == "best":
+        return False, f"{FELL_BACK}, so the search ends with the best of the last good generation"
+    return True, f"{FELL_BACK}, so the result is the module as PyTorch runs it"
+
+
+def _closed(state: RunState, context: RunContext, population: list[Member], stop: str) -> GenerationClosed:
+    generation = [context.member(id_) for id_ in state.evaluated]
     passed = sum(m.passed for m in generation)
     timing = population[0].evaluation.timing if population else None
     return GenerationClosed(
@@ -159,7 +178,7 @@ def verify(state: RunState, runtime: Run) -> Update:
     context = runtime.context
     total = context.settings.soak_count
     refuted = list(state.refuted)
-    while (best := improving(state.population, refuted, context)) is not None:
+    while (best := improving(state, refuted, context)) is not None:
         candidate_id = best.candidate.id
         if context.settings.on_gpu:
             fault = examine(best, context, lambda doing: runtime.stream_writer(StageStarted(doing)))
@@ -186,12 +205,13 @@ def _tell_soak(runtime: Run, candidate_id: str, total: int, done: int) -> None:
     runtime.stream_writer(SoakProgress(candidate_id, done, total))
 
 
-def improving(population: list[str], refuted: list[str], context: RunContext) -> Member | None:
-    """The best survivor that beats the baseline and was not refuted."""
-    for candidate_id in population:
+def improving(state: RunState, refuted: list[str], context: RunContext) -> Member | None:
+    """The candidate that a person prefers, or the best survivor that beats the baseline; none that was refuted."""
+    out = {*refuted, *killed(context)}
+    for candidate_id in [state.preferred, *state.population] if state.preferred else state.population:
         member = context.member(candidate_id)
         timing = member.evaluation.timing
-        if candidate_id not in refuted and timing is not None and timing.improved:
+        if candidate_id not in out and timing is not None and timing.improved:
             return member
     return None
 
@@ -199,17 +219,49 @@ def improving(population: list[str], refuted: list[str], context: RunContext) ->
 def review(state: RunState, runtime: Run) -> Update:
     """Wait for a person where the settings ask for one. Nothing happens before the interrupt: it runs again."""
     context = runtime.context
-    if not context.settings.review:
+    if not wants_review(context.member(state.winner), context):
         return {}
     answer: dict[str, str] = interrupt({"candidate": state.winner})
-    verdict = Verdict(answer["verdict"])
-    at = context.now().isoformat(timespec="seconds")
-    context.store.put_review(
-        Review(candidate_id=state.winner, verdict=verdict, note=answer.get("note", ""), at=at)
-    )
-    if verdict is Verdict.REJECTED:
-        return {"refuted": [*state.refuted, state.winner], "winner": ""}
+    verdict, note = Verdict(answer["verdict"]), answer.get("note", "")
+    if verdict in (Verdict.REJECTED, Verdict.ROLLED_BACK):
+        return set_aside(state, verdict, note, answer.get("to", ""), context)
+    say(state.winner, verdict, note, context)
     return {}
+
+
+def say(candidate_id: str, verdict: Verdict, note: str, context: RunContext) -> None:
+    """Keep a person's word on a candidate."""
+    at = context.now().isoformat(timespec="seconds")
+    context.store.put_review(Review(candidate_id=candidate_id, verdict=verdict, note=note, at=at))
+
+
+def set_aside(state: RunState, verdict: Verdict, note: str, preferred: str, context: RunContext) -> Update:
+    """The winner wins no more: another one is verified, or the search goes on with what was said of it.
+
+    preferred: the candidate to verify next; empty for the next best.
+    """
+    say(state.winner, verdict, note, context)
+    found: Update = {
+        "refuted": [id_ for id_ in [*state.refuted, state.winner] if id_ != preferred],
+        "winner": "",
+        "preferred": preferred,
+    }
+    if note:
+        lesson = f"a reviewer set {short_id(state.winner)} aside: {note}"
+        context.record("critic", lesson, state.generation, candidate_id=state.winner)
+        found["lessons"] = [*state.lessons, lesson][-LESSONS_KEPT:]
+    if verdict is Verdict.REJECTED and note and context.asker is not None:
+        # Models can make something of the note, so the search goes on where the budget allows it.
+        spent = context.spent(state.spent_s, state.first_evaluation)
+        found["stop"] = context.budget.exhausted(state.generation, spent) or context.asker.exhausted or ""
+        found["stagnation"] = 0
+    return found
+
+
+def wants_review(member: Member, context: RunContext) -> bool:
+    """True where the settings ask for a person's word on this winner."""
+    timing, settings = member.evaluation.timing, context.settings
+    return settings.review and timing is not None and timing.speedup >= settings.review_above
 
 
 def archive(state: RunState, runtime: Run) -> Update:

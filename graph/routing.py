@@ -35,8 +35,10 @@ def _job(proposals: list[Proposal], state: RunState) -> ProposeJob:
     )
 
 
-def after_select(state: RunState) -> Literal[NodeName.PLAN, NodeName.VERIFY]:
-    """Another generation until the critic or the budget stops the search."""
+def after_select(state: RunState) -> Literal[NodeName.PLAN, NodeName.VERIFY, NodeName.FINISH]:
+    """Another generation until the critic or the budget stops the search; no winner where the run fell back."""
+    if state.fallen_back:
+        return NodeName.FINISH
     return NodeName.VERIFY if state.stop else NodeName.PLAN
 
 
@@ -45,6 +47,8 @@ def after_verify(state: RunState) -> Literal[NodeName.REVIEW, NodeName.FINISH]:
     return NodeName.REVIEW if state.winner else NodeName.FINISH
 
 
-def after_review(state: RunState) -> Literal[NodeName.ARCHIVE, NodeName.VERIFY]:
-    """A rejected winner is treated as a refuted one."""
-    return NodeName.ARCHIVE if state.winner else NodeName.VERIFY
+def after_review(state: RunState) -> Literal[NodeName.ARCHIVE, NodeName.VERIFY, NodeName.PLAN]:
+    """A rejected winner is treated as a refuted one; or the search goes on with what the reviewer said."""
+    if state.winner:
+        return NodeName.ARCHIVE
+    return NodeName.VERIFY if state.stop else NodeName.PLAN

@@ -14,15 +14,18 @@ from langgraph.types import Command
 
 from graph.build import Graph, build_graph, checkpoints_path, open_context, open_saver, store_path
 from graph.checkpoints import prune
+from graph.context import RunContext
 from graph.folders import require_writable
+from graph.nodes import set_aside
+from graph.oversight import earlier_winner
 from graph.progress import GenerationClosed, Progress, StageStarted
 from graph.results import export_path, export_winner, write_program
 from graph.settings import Settings, settings_from_run, uses_models
 from graph.shortfall import ENDED
-from graph.state import RunState
+from graph.state import NodeName, RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
 from memory.errors import BadInput
-from memory.events import OPERATOR, AgentEvent
+from memory.events import OPERATOR, AgentEvent, Verdict
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
 from memory.store import Store
@@ -111,11 +114,7 @@ def continue_run(
         graph, config = build_graph(saver), _config(run, settings)
         start: RunState | Command[str] | None = None
         if answer is not None:
-            if _waiting(graph, config) is None:
-                raise BadInput(
-                    f"run {run.id} does not wait for review; resume it without --approve or --reject"
-                )
-            start = Command(resume=answer)
+            start = _answered(answer, run, graph, config, context)
         elif graph.get_state(config).created_at is None:
             start = RunState(run_id=run.id)
         try:
@@ -135,6 +134,22 @@ def continue_run(
         waiting = _waiting(graph, config)
         _write_best(run, store, settings)
     return Outcome(find_summary(store.run(run.id), store, settings), waiting)
+
+
+def _answered(
+    answer: dict[str, str], run: Run, graph: Graph, config: RunnableConfig, context: RunContext
+) -> Command[str] | None:
+    """Where the graph goes on from with a person's word."""
+    if _waiting(graph, config) is not None:
+        return Command(resume=answer)
+    if answer["verdict"] != Verdict.ROLLED_BACK.value:
+        raise BadInput(f"run {run.id} does not wait for review; resume it without --approve or --reject")
+    # It has ended: back to where its search was over, to verify another winner.
+    state = RunState(**graph.get_state(config).values)
+    again = set_aside(state, Verdict.ROLLED_BACK, answer["note"], answer["to"], context)
+    graph.update_state(config, again | {"stop": state.stop or "rolled back"}, as_node=NodeName.SELECT.value)
+    context.store.update_run(run.id, status=RunStatus.RUNNING, best_candidate=None)
+    return None
 
 
 def _waiting(graph: Graph, config: RunnableConfig) -> str | None:
@@ -185,6 +200,27 @@ def resume_run(
         )
     kept = resumed_settings(run, settings, wall_s=wall_s, generations=generations)
     return continue_run(run, store, kept, tell, answer=answer)
+
+
+def roll_back(
+    run: Run, candidate: str, store: Store, settings: Settings, tell: Listener, *, note: str = ""
+) -> Outcome:
+    """Put an earlier winner into the winner's place, once it has passed its soak; the next best where it does not.
+
+    candidate: its id, or the short one that tables show. Raises: BadInput for a run that neither improved nor waits
+    for review, and for a candidate that could not have won.
+    """
+    if run.status is not RunStatus.IMPROVED and find_summary(run, store, settings).status != IN_REVIEW:
+        raise BadInput(
+            f"run {run.id} has no winner to roll back from ({run.status.value.replace('_', ' ')}); "
+            "this is for a run that improved, or whose winner waits for review"
+        )
+    answer = {
+        "verdict": Verdict.ROLLED_BACK.value,
+        "to": earlier_winner(run, candidate, store),
+        "note": note,
+    }
+    return continue_run(run, store, resumed_settings(run, settings), tell, answer=answer)
 
 
 def resumed_settings(run: Run, settings: Settings, **given: object) -> Settings:

@@ -58,8 +58,22 @@ class Settings(ModelSettings):
     population: int = Field(default=8, ge=1, le=1000)
     """Candidates per generation, and survivors kept."""
     generations: int = Field(default=5, ge=1, le=10_000)
-    patience: int = Field(default=2, ge=1)
-    """Generations in a row without a gain before the run stops."""
+    islands: int = Field(default=0, ge=0, le=64)
+    """Parts of the population that evolve apart; 0 means one for every 25 candidates, 8 at most."""
+    migrate_every: int = Field(default=5, ge=1)
+    """Generations between two visits of each island's fittest to the next island."""
+    correctness_weight: float = Field(default=0.7, gt=0, le=1)
+    """Of a candidate's fitness: how many stages it passed."""
+    performance_weight: float = Field(default=0.3, gt=0, le=1)
+    """Of a candidate's fitness: the share of the floor that it reached."""
+    patience: int = Field(default=0, ge=0)
+    """Generations in a row without a gain before the run stops; 0 means a fifth of `generations`, 2 at least."""
+    floor_target: float | None = Field(default=0.95, gt=0, le=1)
+    """Share of the floor that is near enough to stop; None goes on however near."""
+    max_evaluations: int | None = Field(default=None, ge=1)
+    """Candidates that a run judges at most; the generation that reaches it is finished."""
+    fallback: Literal["pytorch", "best"] = "pytorch"
+    """What results where a gentle generation fails as well: the module as it is, or the best of the last good one."""
     wall_s: float = Field(default=900.0, gt=0)
     """Wall seconds of searching, over all resumes; verification of the winner is not cut short."""
     device_budget_s: float | None = Field(default=None, gt=0)
@@ -80,6 +94,8 @@ class Settings(ModelSettings):
     """A Chroma server for the archive; None keeps it under `home`."""
     review: bool = False
     """Pause for a person's approval before a winner is archived and exported."""
+    review_above: float = Field(default=1.0, ge=1)
+    """Only for winners at least so many times as fast as eager PyTorch."""
 
     @classmethod
     def settings_customise_sources(
@@ -136,6 +152,21 @@ class Settings(ModelSettings):
         if self.soak_trials is not None:
             return self.soak_trials
         return 1000 if self.on_gpu else 100
+
+    @property
+    def island_count(self) -> int:
+        """Islands of the population."""
+        return min(self.islands or max(1, min(8, self.population // 25)), self.population)
+
+    @property
+    def stop_after(self) -> int:
+        """Generations in a row without a gain before the run stops."""
+        return self.patience or max(2, self.generations // 5)
+
+    @property
+    def restart_after(self) -> int:
+        """Generations without a gain before an island begins anew: twice in the time that stops the run."""
+        return max(2, self.stop_after // 2)
 
     @property
     def compile_modes(self) -> tuple[CompileMode, ...]:

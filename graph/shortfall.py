@@ -14,6 +14,9 @@ ENDED = "the run ended: "
 REFUTED = "refuted"
 """How the decisions begin that refute a candidate after its verdict."""
 
+FELL_BACK = "more than a fifth of a gentle generation failed too"
+"""How the decision begins that ends a search whose device or measuring cannot be trusted."""
+
 Reviews = Callable[[str], Sequence[Review]]
 """Candidate id -> what people said of it."""
 
@@ -37,6 +40,9 @@ def why_not(
     timing = timing_of(best)
     assert timing is not None and best.evaluation is not None
     head = f"best candidate {timing.speedup:.2f}×"
+    fallen = [event.decision for event in events if event.decision.startswith(FELL_BACK)]
+    if fallen:
+        return f"{head}, but {fallen[-1]}"
     if timing.improved:
         return f"{head}, but {_refutation(best, events, reviews)}"
     return f"{head}{_not_faster(timing, best.evaluation)}"

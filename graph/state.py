@@ -43,7 +43,13 @@ class RunState:
     evaluated: Annotated[list[str], merge_ids] = field(default_factory=list)
     """Candidate ids judged in the current generation."""
     population: list[str] = field(default_factory=list)
-    """Surviving candidate ids, best first."""
+    """Surviving candidate ids of all islands, fittest first."""
+    islands: list[list[str]] = field(default_factory=list)
+    """Candidate ids on each island, fittest first; as the last good generation left them."""
+    quiet: list[int] = field(default_factory=list)
+    """For each island, generations in a row without a gain."""
+    elites: list[str] = field(default_factory=list)
+    """Candidate ids, the fittest of every cell of the grid."""
     lessons: list[str] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
     """Of the operator, as they were when the generation was planned: a prompt must not change when a run resumes."""
@@ -53,11 +59,18 @@ class RunState:
     """Number of the newest verdict in the store when the run began."""
     stagnation: int = 0
     gentle: bool = False
+    """The next generation changes little: the last one failed too often."""
+    good: bool = False
+    """There was a generation in which little failed."""
+    fallen_back: bool = False
+    """Too much failed twice in a row: the result is the module as PyTorch runs it."""
     spent_s: float = 0.0
     stop: str = ""
     """Why the search ended; empty while it goes on."""
     refuted: list[str] = field(default_factory=list)
     """Candidates that failed the soak or a person's review."""
+    preferred: str = ""
+    """An earlier winner to which a person rolls back; verified before any other."""
     winner: str = ""
     trials: int = 0
     """Random trials the winner passed in its soak."""
@@ -73,15 +86,21 @@ class Update(TypedDict, total=False):
     proposals: list[Proposal]
     evaluated: list[str] | Overwrite
     population: list[str]
+    islands: list[list[str]]
+    quiet: list[int]
+    elites: list[str]
     lessons: list[str]
     hints: list[str]
     neighbours: list[Recalled]
     first_evaluation: int
     stagnation: int
     gentle: bool
+    good: bool
+    fallen_back: bool
     spent_s: float
     stop: str
     refuted: list[str]
+    preferred: str
     winner: str
     trials: int
     full_shape_trials: int

@@ -12,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.schemas import short_id
+from graph.lineage import LineageStep
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary
 from memory.archive_entry import ArchiveStats, Hit
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
-from memory.records import Candidate, Evaluation, RunStatus, Status
+from memory.records import Candidate, Evaluation, Run, RunStatus, Status
 
 WIDE = 120
 """Columns from which on the list of runs shows everything."""
@@ -134,6 +135,30 @@ def candidates_table(rows: Sequence[EvaluatedCandidate]) -> RenderableType:
             Text(idea_text(row.candidate)),
         )
     return table
+
+
+def lineage_table(steps: Sequence[LineageStep], run: Run) -> RenderableType:
+    """A candidate's ancestors, oldest first, and itself."""
+    title = f"lineage of {short_id(steps[-1].candidate)}, oldest first"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("candidate", "from", "made by"):
+        table.add_column(name, no_wrap=True)
+    for name in ("µs", "gain", "speedup"):
+        table.add_column(name, no_wrap=True, justify="right")
+    table.add_column("idea", overflow="fold")
+    for step in steps:
+        table.add_row(
+            short_id(step.candidate),
+            ", ".join(short_id(parent) for parent in step.parents) or "PyTorch",
+            step.origin.detail if step.origin.kind == "model" else step.origin.kind,
+            _number(step.median_us) if step.median_us is not None else (step.status or "not judged"),
+            f"{step.gain:.2f}×" if step.gain is not None else "",
+            f"{step.speedup:.2f}×" if step.speedup is not None else "",
+            Text(step.idea),
+        )
+    said = "Gain: the fastest parent's time over its own; of the first, PyTorch's."
+    measured = "" if run.device.startswith("cuda") else " Times are modelled, not measured."
+    return Group(table, Text(said + measured, style="italic"))
 
 
 def events_table(events: Sequence[AgentEvent]) -> RenderableType:

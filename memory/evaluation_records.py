@@ -34,6 +34,8 @@ class Candidate(Record):
     run_id: str
     program_hash: str
     generation: Annotated[int, Field(ge=0)]
+    island: Annotated[int, Field(ge=0)] = 0
+    """Where in the population it was born."""
     parents: tuple[str, ...] = ()
     origin: Origin
     idea: str

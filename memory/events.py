@@ -66,6 +66,13 @@ class Verdict(StrEnum):
     REJECTED = "rejected"
     ANNOTATED = "annotated"
     ROLLED_BACK = "rolled_back"
+    """Set aside for an earlier winner."""
+    PINNED = "pinned"
+    """Stays in the population, however it ranks."""
+    KILLED = "killed"
+    """Neither breeds nor wins."""
+    RELEASED = "released"
+    """Neither pinned nor killed any more."""
 
 
 class Review(Record):

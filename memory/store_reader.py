@@ -207,6 +207,14 @@ class StoreReader:
         )
         return [_parsed(Review, body, candidate_id) for body in bodies]
 
+    def reviews_of_run(self, run_id: str) -> list[Review]:
+        """What people said of a run's candidates, in order."""
+        bodies = self._database.texts(
+            "SELECT r.body FROM reviews r JOIN candidates c ON c.id = r.candidate_id WHERE c.run_id = ? ORDER BY r.seq",
+            run_id,
+        )
+        return [_parsed(Review, body, run_id) for body in bodies]
+
     # --- the rest -----------------------------------------------------------------------------------------------
 
     def check(self) -> None:

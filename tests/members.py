@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.schemas import Member
+from graph.evolution import Herd, World
 from memory.records import (
     BaselineTime,
     Candidate,
@@ -84,3 +85,9 @@ def member(
 def at_block(block: int) -> Program:
     """The example program with another BLOCK."""
     return scaled_relu_program().with_values({"BLOCK": block})
+
+
+def herd(*islands: tuple[Member, ...]) -> Herd:
+    """Who may breed on islands of these members; on one empty island where none is given."""
+    peopled = islands or ((),)
+    return Herd(World(peopled, (0,) * len(peopled)))

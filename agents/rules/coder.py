@@ -52,4 +52,5 @@ def _recalled(task: CoderTask) -> Draft:
             f"proposal {task.proposal.id} recalls {task.proposal.innovation!r}, which is not at hand"
         )
     origin = Origin(kind="archive", agent="rules", detail=task.proposal.innovation or "")
-    return Draft(innovation.program, origin, task.proposal.idea, innovation.techniques)
+    program = innovation.program.with_values(task.proposal.values)
+    return Draft(program, origin, task.proposal.idea, innovation.techniques)

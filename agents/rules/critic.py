@@ -13,10 +13,14 @@ PATIENCE = 2
 
 
 class RulesCritic:
-    """Stops near the floor or after `patience` generations without a gain."""
+    """Stops near the floor or after `patience` generations without a gain.
 
-    def __init__(self, patience: int = PATIENCE) -> None:
+    floor_share: of the floor, 0 to 1, that is near enough; None to go on however near.
+    """
+
+    def __init__(self, patience: int = PATIENCE, floor_share: float | None = NEAR_FLOOR) -> None:
         self._patience = patience
+        self._floor_share = floor_share
 
     def critique(
         self,
@@ -29,9 +33,9 @@ class RulesCritic:
         lessons = [*_failures(generation), *_tunable_lessons(generation)]
         suspicious = tuple(m.candidate.id for m in generation if m.evaluation.status is Status.SUSPICIOUS)
         best = population[0] if population else None
-        if best is not None and best.evaluation.profile is not None:
+        if self._floor_share is not None and best is not None and best.evaluation.profile is not None:
             fraction = best.evaluation.profile.floor_fraction
-            if fraction >= NEAR_FLOOR:
+            if fraction >= self._floor_share:
                 reason = f"the best candidate runs at {fraction:.0%} of the floor"
                 return Critique(lessons=tuple(lessons), suspicious=suspicious, stop=True, reason=reason)
         if stagnation >= self._patience:

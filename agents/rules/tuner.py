@@ -19,6 +19,14 @@ def mutate(program: Program, rng: Random, *, gentle: bool) -> dict[str, int]:
     return {t.name: rng.choice([c for c in t.choices if c != t.value]) for t in rng.sample(movable, count)}
 
 
+def scatter(program: Program, rng: Random) -> dict[str, int]:
+    """A point anywhere: every tunable drawn anew; only those that changed. Empty where nothing can change."""
+    movable = [t for t in program.tunables if len(set(t.choices)) > 1]
+    drawn = {t.name: rng.choice(t.choices) for t in movable}
+    changed = {t.name: drawn[t.name] for t in movable if drawn[t.name] != t.value}
+    return changed or mutate(program, rng, gentle=False)
+
+
 def cross(first: Program, second: Program, rng: Random) -> dict[str, int]:
     """Values of `first` with about half of the tunables that differ taken from `second`; empty if none differ."""
     other = second.tunable_values()

@@ -24,6 +24,7 @@ from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Notes, Proposal, Scene
 from benchmarks.agents.record import GPU, Recording
+from graph.evolution import Herd, World
 from memory.records import Candidate, Origin, Status
 from tools.gpus import gpu_named
 from tools.roofline import floor_us
@@ -146,10 +147,12 @@ def _write(asker: Asker, recording: Recording) -> None:
 
 def _plan(asker: Asker, recording: Recording) -> None:
     member = _member(recording)
+    population = (member,) if member.passed else ()
     briefing = Briefing(
         scene=_scene(recording),
         slots=2,
-        population=(member,) if member.passed else (),
+        population=population,
+        breeding=Herd(World((population,), (0,))),
         tried=frozenset((member.candidate.program_hash,)),
         neighbours=(),
         gentle=False,

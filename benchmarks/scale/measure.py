@@ -77,12 +77,12 @@ def measure(candidates: int, home: Path) -> Cost:
         judged_twice=sum(count > 1 for count in pool.asked.values()),
         seconds=round(seconds, 1),
         peak_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-        store_mib=_mib(store_path(settings)),
-        checkpoints_mib=_mib(checkpoints_path(settings)),
+        store_mib=size_mib(store_path(settings)),
+        checkpoints_mib=size_mib(checkpoints_path(settings)),
     )
 
 
-def _mib(path: Path) -> float:
+def size_mib(path: Path) -> float:
     """Of the file and its write-ahead log."""
     files = [path, path.with_name(f"{path.name}-wal")]
     return round(sum(file.stat().st_size for file in files if file.exists()) / 2**20, 1)

@@ -44,7 +44,7 @@ from memory.records import (
     Tunable,
 )
 from memory.signature import problem_operations
-from tests.members import at_block, member
+from tests.members import at_block, herd, member
 from tests.problems import scaled_relu_problem, scaled_relu_program
 from tools.gpus import gpu_named
 from tools.program import validate
@@ -67,7 +67,7 @@ def briefing(
     gentle: bool = False,
 ) -> Briefing:
     tried = frozenset(m.candidate.program_hash for m in population)
-    return Briefing(scene(generation), slots, population, tried, neighbours, gentle)
+    return Briefing(scene(generation), slots, population, herd(population), tried, neighbours, gentle)
 
 
 def task(
