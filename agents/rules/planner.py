@@ -24,24 +24,31 @@ class RulesPlanner:
 
     def plan(self, briefing: Briefing, rng: Random) -> Sequence[Proposal]:
         """Generation 0: the archive's winners, then every blueprint. Later: children of each island in turn."""
+        openings = Openings(briefing)
         chosen: list[Proposal] = []
         tried = set(briefing.tried)
-        misses = 0
-        for child in self._children(briefing, rng):
-            if child is not None and (digest := child[1].content_hash()) not in tried:
+        for children in self._sources(openings, briefing, rng):
+            misses = 0
+            for child in children:
+                if len(chosen) == briefing.slots or misses > ATTEMPTS_PER_SLOT * briefing.slots:
+                    break
+                if child is None or (digest := child[1].content_hash()) in tried:
+                    misses += 1
+                    continue
                 tried.add(digest)
                 name = f"{briefing.scene.generation:03d}-{len(chosen):03d}"
                 chosen.append(child[0].model_copy(update={"id": name}))
-                if len(chosen) == briefing.slots:
-                    break
-                continue
-            misses += 1
-            if misses > ATTEMPTS_PER_SLOT * briefing.slots:
-                break
         return chosen
 
-    def _children(self, briefing: Briefing, rng: Random) -> Iterator[Child | None]:
-        openings = Openings(briefing)
+    def _sources(self, openings: Openings, briefing: Briefing, rng: Random) -> list[Iterator[Child | None]]:
+        """What to draw from, the next one where everything near was tried."""
+        near = self._children(openings, briefing, rng)
+        if briefing.gentle:
+            return [near]
+        islands = range(briefing.breeding.islands)
+        return [near, _in_turn([openings.anew(island, rng) for island in islands])]
+
+    def _children(self, openings: Openings, briefing: Briefing, rng: Random) -> Iterator[Child | None]:
         if briefing.scene.generation == 0:
             for number, (proposal, program) in enumerate(openings.first(rng)):
                 yield proposal.model_copy(update={"island": number % briefing.breeding.islands}), program

@@ -1,4 +1,7 @@
-"""Resident memory of this process and all that it started, sampled from /proc (Linux)."""
+"""Memory of this process and all that it started, sampled from /proc (Linux).
+
+Proportional set sizes: a page that several processes share, such as PyTorch's code, is counted once.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,11 @@ import os
 import threading
 from pathlib import Path
 
-EVERY_S = 1.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+EVERY_S = 5.0
 
 
 class PeakMemory:
-    """Samples while it is entered. Pages that processes share are counted for each: the sum is an upper bound."""
+    """Samples while it is entered."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -39,23 +41,28 @@ class PeakMemory:
 
 
 def tree_bytes(root: int) -> int:
-    """Resident bytes of a process and its descendants; one that ends meanwhile counts for nothing."""
+    """Proportional set size of a process and its descendants; one that ends meanwhile counts for nothing."""
     children: dict[int, list[int]] = {}
-    resident: dict[int, int] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
         try:
             # The second field is a name in brackets, which may hold anything.
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
         except (FileNotFoundError, ProcessLookupError):
             continue
-        pid = int(folder.name)
-        children.setdefault(int(fields[1]), []).append(pid)
-        resident[pid] = int(fields[21]) * _PAGE
+        children.setdefault(int(parent), []).append(int(folder.name))
     total, waiting = 0, [root]
     while waiting:
         pid = waiting.pop()
-        total += resident.get(pid, 0)
+        total += _proportional_bytes(pid)
         waiting += children.get(pid, [])
     return total
+
+
+def _proportional_bytes(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)

@@ -46,7 +46,7 @@ class Lap:
     generations: int
     candidates: int
     peak_mib: float
-    """Resident memory of all processes together, sampled every second."""
+    """Memory of all processes together, sampled every five seconds; what they share is counted once."""
 
 
 @dataclass(frozen=True)

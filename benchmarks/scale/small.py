@@ -1,4 +1,4 @@
-"""The module of the search on a GPU: three kernels at most, no library call, and 70,000 points of its tunables."""
+"""The module of the search on a GPU: a few kernels, no library call, and half a million points."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from torch import nn
 
 
 class Model(nn.Module):
-    """A norm, a softmax across rows, and a norm again."""
+    """A norm, a softmax across rows, and two norms."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.first = nn.LayerNorm(width)
         self.second = nn.LayerNorm(width)
+        self.third = nn.LayerNorm(width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(rows, width) -> (rows, width)."""
         y = nn.functional.gelu(self.first(x))
         z = torch.softmax(y, dim=0) * x
-        normed: torch.Tensor = self.second(z + y)
+        normed: torch.Tensor = self.third(nn.functional.silu(self.second(z + y)))
         return normed
 
 

@@ -230,9 +230,16 @@ def test_the_same_seed_gives_the_same_proposals() -> None:
     assert plans[0] == plans[1]
 
 
-def test_nothing_is_proposed_once_every_point_was_tried() -> None:
+def test_points_afar_follow_where_all_near_were_tried_and_nothing_once_every_point_was() -> None:
     parents = tuple(member(f"p{b}", float(b), program=at_block(b)) for b in (64, 128, 256))
-    assert list(RulesPlanner().plan(briefing(1, population=parents), Random(0))) == []
+    assert list(RulesPlanner().plan(briefing(1, population=parents, gentle=True), Random(0))) == []
+    afar = RulesPlanner().plan(briefing(1, population=parents, slots=500), Random(0))
+    assert afar and all(p.move is Move.SEED for p in afar)
+    written = [RulesCoder().write(task(p)).program.content_hash() for p in afar]
+    assert len(set(written)) == len(written)
+    everything = briefing(1, population=parents, slots=500)
+    everything = replace(everything, tried=everything.tried | set(written))
+    assert list(RulesPlanner().plan(everything, Random(1))) == []
 
 
 # --- tuner ----------------------------------------------------------------------------------------------------

@@ -65,10 +65,13 @@ class _Writer:
         # Every pair of choices fits a block of 1,024 threads.
         shapes = {1: ((32, 64, 128, 256), (1, 2, 4)), 32: ((32,), (1, 2, 4, 8, 16, 32))}
         widths, heights = shapes.get(by, ((32, 64), (1, 2, 4, 8, 16)))
+        if keeps:
+            # Every kept element is unrolled: beyond what registers hold it would spill, and compile for ten seconds.
+            heights = tuple(h for h in heights if h * REGISTER_ITEMS >= self.plan.cols) or (by,)
         return [
             choose(f"{p}_BX", 128 if by == 1 else 32, widths),
             choose(f"{p}_BY", by, heights),
-            choose(f"{p}_VEC", vec, (1, 2) if states else (1, 2, 4)),
+            choose(f"{p}_VEC", vec, (1, 2) if states or keeps else (1, 2, 4)),
         ]
 
     def source(self) -> list[str]:
