@@ -1,7 +1,8 @@
 """Asks a model until its answer fits, pays once for every answer, and writes down what was asked and said.
 
 Here: the order of things: the journal first, then the caps, then the endpoint, then the parse, then at most MISFITS
-more turns that show the model what did not fit. Not here: transport (agents.llm), forms of answers (agents.answers).
+more turns that show the model what did not fit. Not here: the records of a call (agents.calls), transport
+(agents.llm), forms of answers (agents.answers).
 Invariants: an answered request is never sent again, by this process or one that resumes the run; every call leaves an
 event; no answer is None, and callers fall back to rules.
 """
@@ -14,11 +15,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from random import Random
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from agents.allowance import Allowance, CapReached
 from agents.answers import Misfit
-from agents.endpoint import Endpoint, Role
+from agents.calls import Call, Completion, Journal, Message, ModelFailed, ModelRequest, Models
+from agents.endpoint import Endpoint
 from agents.prices import Prices
 from agents.prompting import Prompt, tokens_of
 
@@ -28,97 +30,6 @@ MISFITS = 2
 """Further turns after an answer that does not fit."""
 GIVEN_UP_AFTER = 3
 """Requests in a row without any answer, after which a run does not ask that model again."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """One turn of a conversation."""
-
-    role: str
-    """system, user or assistant."""
-    text: str
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """Everything that decides an answer."""
-
-    model: str
-    messages: tuple[Message, ...]
-    temperature: float | None
-    effort: str | None
-    max_output_tokens: int
-    schema: str | None = None
-    """JSON schema of the answer as text, for endpoints with structured output; None for free text."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """An endpoint's answer."""
-
-    text: str
-    tokens_in: int | None
-    """None where the endpoint does not say."""
-    tokens_out: int | None
-    cut_off: bool
-    """The answer ended at a limit rather than where the model meant it to."""
-    latency_s: float
-    """Of the request that was answered."""
-
-
-class ModelFailed(Exception):
-    """No answer could be had; the message says why and what to do. Callers go on without it."""
-
-    def __init__(self, message: str, *, hopeless: bool) -> None:
-        """hopeless: every further request of this kind would fail alike (a wrong key, an unknown model)."""
-        super().__init__(message)
-        self.hopeless = hopeless
-
-
-class Models(Protocol):
-    """An endpoint: agents.llm has the real one."""
-
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed."""
-        ...
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request with what became of it, for the journal."""
-
-    key: str
-    """Identity of the request; None of its like is sent twice."""
-    role: Role
-    model: str
-    generation: int
-    candidate_id: str | None
-    move: str | None
-    prompt: str
-    prompt_hash: str
-    reply: str
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: float | None
-    latency_s: float
-    decision: str
-    failure: str | None
-
-
-class Journal(Protocol):
-    """Where calls are kept: the run's store."""
-
-    def answered(self, key: str) -> Call | None:
-        """The call of this key that was answered, or None."""
-        ...
-
-    def keep(self, call: Call, *, answered: bool) -> None:
-        """Keep a call, committed on return; one that was answered is found by its key."""
-        ...
-
-    def seconds_left(self) -> float:
-        """Of the run's wall time."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from langchain_openai import ChatOpenAI
 from langsmith import tracing_context
 from pydantic import SecretStr
 
-from agents.asking import Completion, ModelFailed, ModelRequest
+from agents.calls import Completion, ModelFailed, ModelRequest
 from agents.endpoint import Endpoint
 
 MAX_REPLY_CHARS = 400_000

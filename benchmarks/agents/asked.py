@@ -10,7 +10,8 @@ from collections.abc import Callable
 from random import Random
 
 from agents.allowance import Allowance, Caps
-from agents.asking import Asker, Call, Completion, ModelFailed, ModelRequest
+from agents.asking import Asker
+from agents.calls import Call, Completion, ModelFailed, ModelRequest
 from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
 from agents.endpoint import Casting, Endpoint, ModelChoice, Role
@@ -48,7 +49,7 @@ class _Listening:
         self.heard: ModelRequest | None = None
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:  # noqa: ARG002
-        """See agents.asking.Models."""
+        """See agents.calls.Models."""
         self.heard = request
         raise ModelFailed("nobody answers: this endpoint only listens", hopeless=False)
 
@@ -57,14 +58,14 @@ class _Forgetful:
     """A journal that keeps nothing."""
 
     def answered(self, key: str) -> Call | None:  # noqa: ARG002
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return None
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return 3600.0
 
 

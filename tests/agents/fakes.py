@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.allowance import Allowance, Caps
-from agents.asking import Asker, Call, Completion, Journal, ModelFailed, ModelRequest
+from agents.asking import Asker
+from agents.calls import Call, Completion, Journal, ModelFailed, ModelRequest
 from agents.endpoint import Casting, Endpoint, Role, parse_models
 from agents.prices import Price, Prices
 
@@ -42,7 +43,7 @@ class ScriptedModels:
         self.deadlines: list[float] = []
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """See agents.asking.Models."""
+        """See agents.calls.Models."""
         with self._lock:
             self.requests.append(request)
             self.deadlines.append(deadline_s)
@@ -66,18 +67,18 @@ class MemoryJournal:
         self.seconds = seconds
 
     def answered(self, key: str) -> Call | None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self.by_key.get(key)
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         self.calls.append(call)
         if answered:
             assert call.key not in self.by_key, "paid for twice"
             self.by_key[call.key] = call
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self.seconds
 
 

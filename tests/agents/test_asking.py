@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from agents.allowance import Caps
 from agents.answers import Misfit
-from agents.asking import GIVEN_UP_AFTER, MISFITS, Answer, Message, ModelFailed, ModelRequest, Question
+from agents.asking import GIVEN_UP_AFTER, MISFITS, Answer, Question
+from agents.calls import Message, ModelFailed, ModelRequest
 from agents.endpoint import Casting, Role, parse_models
 from agents.prompting import Prompt, tokens_of
 from tests.agents.fakes import Desk, Line, MemoryJournal, in_turn, said, silent

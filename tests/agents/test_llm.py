@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.asking import Message, ModelFailed, ModelRequest
+from agents.calls import Message, ModelFailed, ModelRequest
 from agents.endpoint import Casting, Endpoint, ModelChoice, Role
 from agents.llm import MAX_REPLY_CHARS, LanguageModels
 from tests.agents.model_server import (

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from agents.asking import ModelFailed
+from agents.calls import ModelFailed
 from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
 from agents.critic import ModelCritic

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from agents.allowance import Caps
-from agents.asking import ModelRequest
+from agents.calls import ModelRequest
 from agents.endpoint import ModelChoice, parse_models
 from agents.planner import BOTTLENECKS, ModelPlanner
 from agents.rules.planner import RulesPlanner

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.asking import Message, ModelRequest
+from agents.calls import Message, ModelRequest
 from agents.endpoint import Role
 from agents.llm import LanguageModels
 from graph.settings import Settings, resolve_settings
