@@ -6,6 +6,7 @@ Not here: when to ask, and what an answer decides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,8 +61,12 @@ class ModelFailed(Exception):
 class Models(Protocol):
     """An endpoint: agents.llm has the real one."""
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed."""
+    def complete(self, request: ModelRequest, *, deadline_s: float, lost: Callable[[], bool]) -> Completion:
+        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed.
+
+        lost: called for every request that may have been answered, and charged, without an answer that reached us;
+        False where there must be no further one.
+        """
         ...
 
 

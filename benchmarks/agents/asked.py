@@ -48,7 +48,13 @@ class _Listening:
     def __init__(self) -> None:
         self.heard: ModelRequest | None = None
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:  # noqa: ARG002
+    def complete(
+        self,
+        request: ModelRequest,
+        *,
+        deadline_s: float,  # noqa: ARG002
+        lost: Callable[[], bool],  # noqa: ARG002
+    ) -> Completion:
         """See agents.calls.Models."""
         self.heard = request
         raise ModelFailed("nobody answers: this endpoint only listens", hopeless=False)

@@ -17,6 +17,9 @@ PRICES = Prices(date="2026-01-01", source="made up", models={"m": Price(input=1.
 
 UNCAPPED = Caps()
 
+LOST = ModelFailed("an answer that never reached us", hopeless=False)
+"""A request that is asked again."""
+
 Line = str | Completion | ModelFailed
 Script = Callable[[ModelRequest], Line]
 
@@ -42,12 +45,18 @@ class ScriptedModels:
         self.requests: list[ModelRequest] = []
         self.deadlines: list[float] = []
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
+    def complete(self, request: ModelRequest, *, deadline_s: float, lost: Callable[[], bool]) -> Completion:
         """See agents.calls.Models."""
         with self._lock:
-            self.requests.append(request)
             self.deadlines.append(deadline_s)
-            line = self._script(request)
+        while True:
+            with self._lock:
+                self.requests.append(request)
+                line = self._script(request)
+            if line is not LOST:
+                break
+            if not lost():
+                raise ModelFailed(f"{request.model}: no room to ask again", hopeless=False)
         if isinstance(line, ModelFailed):
             raise line
         return line if isinstance(line, Completion) else said(line)
