@@ -6,7 +6,7 @@ Here: the question for each move, and the second try where an answer is nothing 
 
 from __future__ import annotations
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import ProgramAnswer, parse_program
 from agents.asking import Asker, Question
 from agents.endpoint import Role
@@ -74,8 +74,8 @@ def drafted(answer: ProgramAnswer, model: str, question: Question, move: str) ->
 def _question(task: CoderTask) -> Question:
     scene, proposal = task.scene, task.proposal
     values = {
-        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
-        "neighbours": sections.neighbours_section(task.neighbours),
+        **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
+        "neighbours": program_sections.neighbours_section(task.neighbours),
         "parents": _parents(task),
         "task": f"{_TASKS[proposal.move]}\n\nBottleneck: {proposal.bottleneck}.\n"
         + material("idea", proposal.idea),
@@ -93,11 +93,11 @@ def _question(task: CoderTask) -> Question:
 
 
 def _parents(task: CoderTask) -> str:
-    shown = [sections.member_section(parent) for parent in task.parents]
+    shown = [program_sections.member_section(parent) for parent in task.parents]
     if task.innovation is not None:
         found = task.innovation
         shown.append(f"The winner to port, {found.speedup:.2f}x over eager on {found.arch}:")
-        shown.append(sections.program_text("the winner to port", found.program))
+        shown.append(program_sections.program_text("the winner to port", found.program))
     return "\n\n".join(shown) or "None: this move starts from the problem."
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import Misfit, PlanAnswer, PlannedSlot, parse_object, schema_of
 from agents.asking import Asker, Question
 from agents.bandit import Arm, draw_arm
@@ -109,9 +109,9 @@ def _slot(number: int, briefing: Briefing, coders: Sequence[ModelChoice], rng: R
 def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
     scene = briefing.scene
     values = {
-        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
-        "population": sections.population_section(briefing.population),
-        "neighbours": sections.neighbours_section(briefing.neighbours),
+        **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
+        "population": program_sections.population_section(briefing.population),
+        "neighbours": program_sections.neighbours_section(briefing.neighbours),
         "slots": "\n".join(_described(slot) for slot in slots),
     }
     prompt = fill(Role.PLANNER, values, BUDGETS)
