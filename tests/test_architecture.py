@@ -52,6 +52,15 @@ def test_a_module_imports_downwards_only(path: Path) -> None:
     assert not upward, f"{path.relative_to(ROOT)} imports {upward}"
 
 
+def test_what_is_measured_does_not_depend_on_tests() -> None:
+    paths = sorted((ROOT / "benchmarks").rglob("*.py"))
+    assert paths
+    guilty = [
+        str(p.relative_to(ROOT)) for p in paths if any(n.split(".")[0] == "tests" for n, _ in _imports(p))
+    ]
+    assert guilty == []
+
+
 @pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_tools_see_only_the_records_and_errors_of_memory(path: Path) -> None:
     if path.relative_to(ROOT).parts[0] != "tools":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from agents.endpoint import Role
 from benchmarks.agents import kernels, problems
 from benchmarks.agents.kernels import replaced
+from benchmarks.agents.scaled_relu import scaled_relu_program, scaled_relu_step
 from benchmarks.agents.situation import SLOW, Fact, Situation
 from memory.records import Buffer, DType, Program, Status
-from tests.problems import scaled_relu_program, scaled_relu_step
 
 _DETAIL = (Role.PROFILER, Role.CODER)
 _EVERYONE = (
