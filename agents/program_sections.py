@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from agents.prompting import NONE, material, one_line
 from agents.scene_sections import input_shapes
 from agents.schemas import Member, Neighbour, RepairRequest, Scene, short_id
-from memory.records import Diagnostic, Evaluation, Program, Status
+from memory.records import Candidate, Diagnostic, Evaluation, Program, Status
 
 SHOWN_ERRORS = 8
 SHOWN_STEPS = 12
@@ -47,7 +47,7 @@ def member_section(member: Member) -> str:
 def member_line(member: Member) -> str:
     """A candidate in one line, which holds words of whoever made it: give it as material."""
     candidate, timing, profile = member.candidate, member.evaluation.timing, member.evaluation.profile
-    head = f"- {short_id(candidate.id)} ({candidate.origin.kind})"
+    head = f"- {short_id(candidate.id)} ({_descent(candidate)})"
     if timing is None:
         why = member.evaluation.diagnostics[0].message
         return f"{head}: {member.evaluation.status.value}: {one_line(why)}; idea: {one_line(candidate.idea)}"
@@ -58,6 +58,13 @@ def member_line(member: Member) -> str:
         f"idea: {one_line(candidate.idea)}; techniques: {one_line(', '.join(candidate.techniques)) or 'none named'}; "
         f"at {values or '-'}"
     )
+
+
+def _descent(candidate: Candidate) -> str:
+    """How it came about: `recipe`, `model, write`, `model, improve of 000-001`."""
+    how = candidate.origin.kind + (f", {candidate.origin.move}" if candidate.origin.move else "")
+    parents = ", ".join(short_id(parent) for parent in candidate.parents)
+    return f"{how} of {parents}" if parents else how
 
 
 def profile_text(evaluation: Evaluation) -> str:

@@ -10,7 +10,6 @@ from benchmarks.agents.scaled_relu import (
 
 __all__ = [
     "KERNEL",
-    "MODULE",
     "module_text",
     "scaled_relu_problem",
     "scaled_relu_program",

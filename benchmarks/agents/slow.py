@@ -1,4 +1,4 @@
-"""Situations that pass and are slow: the numbers must say why."""
+"""Situations that are timed: they pass and are slow, and the numbers must say why; or are too fast to be true."""
 
 from __future__ import annotations
 
@@ -128,3 +128,17 @@ SITUATIONS = (
         ),
     ),
 )
+
+SUSPECTED = (
+    Situation(
+        "work_left_out",
+        "Only the first 96 columns are summed, which are all that trials have.",
+        problems.row_mean(16384, 1024),
+        kernels.mean_by_warp(replaced(kernels.MEAN_BY_WARP, "col < COLS;", "col < min(COLS, 96);")),
+        Status.SUSPICIOUS,
+        "below_floor",
+        (),
+        twin=problems.row_mean(),
+    ),
+)
+"""Judged as part of a generation."""

@@ -159,6 +159,24 @@ def test_a_passed_candidate_is_a_line_with_time_bottleneck_and_values() -> None:
     assert "idea: an idea" in text and text.endswith("at BLOCK=128") and "\n" not in text
 
 
+@pytest.mark.parametrize(
+    ("move", "parents", "said"),
+    [
+        (None, (), "recipe"),
+        ("write", (), "recipe, write"),
+        ("combine", ("run-000-001", "run-000-002-r1"), "recipe, combine of 000-001, 000-002-r1"),
+    ],
+)
+def test_a_candidates_line_says_how_it_came_about(
+    move: str | None, parents: tuple[str, ...], said: str
+) -> None:
+    found = member("run-001-002")
+    origin = found.candidate.origin.model_copy(update={"move": move})
+    candidate = found.candidate.model_copy(update={"origin": origin, "parents": parents})
+    text = program_sections.member_line(replace(found, candidate=candidate))
+    assert text.startswith(f"- 001-002 ({said}): ")
+
+
 def test_a_failed_candidate_is_a_line_with_its_reason() -> None:
     text = program_sections.member_line(member("run-001-002-r1", status=Status.INCORRECT))
     assert text == "- 001-002-r1 (recipe): incorrect: it broke; idea: an idea"
