@@ -13,25 +13,13 @@ from agents.endpoint import Role
 from agents.novelty import fingerprint
 from agents.ports import Coder
 from agents.prompting import fill, material
-from agents.schemas import CoderTask, Draft, Move, short_id
+from agents.schemas import CoderTask, Draft, short_id
 from memory.records import Origin
 
 BUDGETS = {
     "problem": 4000, "neighbours": 9000, "parents": 12000, "failures": 1500, "lessons": 1200, "hints": 800,
 }  # fmt: skip
 """Tokens at most."""
-
-_TASKS = {
-    Move.WRITE: "Write a new program from scratch. It should not resemble the parents or winners more than it must.",
-    Move.IMPROVE: "Improve the parent: relieve the bottleneck named, and keep what works.",
-    Move.COMBINE: "Cross the parents: take from each what makes it fast, in one program that beats them all.",
-    Move.PORT: (
-        "Port the winner given as parent, which was made for another architecture. Use what this GPU has and that one "
-        "had not (Ampere: asynchronous copies, tensor cores through mma; Hopper: larger shared memory, TMA, "
-        "wgmma), and do without what it lacks."
-    ),
-    Move.SIMPLIFY: "Simplify the parent: less code, fewer special cases, and no more time.",
-}
 
 
 class ModelCoder:
@@ -77,7 +65,7 @@ def _question(task: CoderTask) -> Question:
         **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
         "neighbours": program_sections.neighbours_section(task.neighbours),
         "parents": _parents(task),
-        "task": f"{_TASKS[proposal.move]}\n\nBottleneck: {proposal.bottleneck}.\n"
+        "task": f"Move: {proposal.move.value}.\nBottleneck: {proposal.bottleneck}.\n"
         + material("idea", proposal.idea),
     }
     prompt = fill(Role.CODER, values, BUDGETS)

@@ -118,20 +118,10 @@ def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
     return Question(prompt, f"plan/{scene.generation}", scene.generation, schema=schema_of(PlanAnswer))
 
 
-_WORDS = {
-    Move.WRITE: "a new program, unlike those of the population",
-    Move.IMPROVE: "one parent with its bottleneck relieved",
-    Move.COMBINE: "what is best in the parents, in one program",
-    Move.PORT: "the winner of another architecture, rewritten for this GPU's own means",
-    Move.SIMPLIFY: "the parent with less code and no more time",
-}
-
-
 def _described(slot: _Slot) -> str:
     parents = ", ".join(short_id(m.candidate.id) for m in slot.parents) or "none"
     ported = f"; innovation {slot.innovation[:8]}" if slot.innovation else ""
-    move = f"{slot.arm.move.value} ({_WORDS[slot.arm.move]})"
-    return f"- slot {slot.number}: move {move}; suggested parents: {parents}{ported}"
+    return f"- slot {slot.number}: move {slot.arm.move.value}; suggested parents: {parents}{ported}"
 
 
 def _checked(answer: PlanAnswer, slots: Sequence[_Slot], listed: dict[str, Member]) -> PlanAnswer:

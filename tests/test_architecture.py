@@ -88,6 +88,12 @@ def test_a_module_says_what_lives_in_it(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no module docstring"
 
 
+def test_the_map_of_the_agents_names_every_module() -> None:
+    text = ast.get_docstring(ast.parse((ROOT / "agents" / "__init__.py").read_text())) or ""
+    modules = {path.stem for path in (ROOT / "agents").glob("*.py")} - {"__init__"}
+    assert modules == {word for word in text.split("`")[1::2] if not word.endswith("/")}
+
+
 def test_only_the_composition_root_names_concrete_agents() -> None:
     namers = [
         str(path.relative_to(ROOT))
