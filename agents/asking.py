@@ -1,7 +1,8 @@
 """Asks a model until its answer fits, pays once for every answer, and writes down what was asked and said.
 
 Here: the order of things: the journal first, then the caps, then the endpoint, then the parse, then at most MISFITS
-more turns that show the model what did not fit. Not here: transport (agents.llm), forms of answers (agents.answers).
+more turns that show the model what did not fit. Not here: the records of a call (agents.calls), transport
+(agents.llm), forms of answers (agents.answers).
 Invariants: an answered request is never sent again, by this process or one that resumes the run; every call leaves an
 event; no answer is None, and callers fall back to rules.
 """
@@ -13,112 +14,26 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from random import Random
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from agents.allowance import Allowance, CapReached
+from agents.allowance import Allowance, Bill, CapReached, Need, most_read
 from agents.answers import Misfit
-from agents.endpoint import Endpoint, Role
+from agents.calls import Call, Completion, Journal, Message, ModelFailed, ModelRequest, Models
+from agents.endpoint import Endpoint
 from agents.prices import Prices
-from agents.prompting import Prompt, tokens_of
+from agents.prompting import Prompt
 
 T = TypeVar("T")
 
 MISFITS = 2
 """Further turns after an answer that does not fit."""
+MAX_REPLY_CHARS = 400_000
+"""A longer reply is no answer; the store would keep every one of them."""
 GIVEN_UP_AFTER = 3
 """Requests in a row without any answer, after which a run does not ask that model again."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """One turn of a conversation."""
-
-    role: str
-    """system, user or assistant."""
-    text: str
-
-
-@dataclass(frozen=True)
-class ModelRequest:
-    """Everything that decides an answer."""
-
-    model: str
-    messages: tuple[Message, ...]
-    temperature: float | None
-    effort: str | None
-    max_output_tokens: int
-    schema: str | None = None
-    """JSON schema of the answer as text, for endpoints with structured output; None for free text."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """An endpoint's answer."""
-
-    text: str
-    tokens_in: int | None
-    """None where the endpoint does not say."""
-    tokens_out: int | None
-    cut_off: bool
-    """The answer ended at a limit rather than where the model meant it to."""
-    latency_s: float
-    """Of the request that was answered."""
-
-
-class ModelFailed(Exception):
-    """No answer could be had; the message says why and what to do. Callers go on without it."""
-
-    def __init__(self, message: str, *, hopeless: bool) -> None:
-        """hopeless: every further request of this kind would fail alike (a wrong key, an unknown model)."""
-        super().__init__(message)
-        self.hopeless = hopeless
-
-
-class Models(Protocol):
-    """An endpoint: agents.llm has the real one."""
-
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed."""
-        ...
-
-
-@dataclass(frozen=True)
-class Call:
-    """One request with what became of it, for the journal."""
-
-    key: str
-    """Identity of the request; None of its like is sent twice."""
-    role: Role
-    model: str
-    generation: int
-    candidate_id: str | None
-    move: str | None
-    prompt: str
-    prompt_hash: str
-    reply: str
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: float | None
-    latency_s: float
-    decision: str
-    failure: str | None
-
-
-class Journal(Protocol):
-    """Where calls are kept: the run's store."""
-
-    def answered(self, key: str) -> Call | None:
-        """The call of this key that was answered, or None."""
-        ...
-
-    def keep(self, call: Call, *, answered: bool) -> None:
-        """Keep a call, committed on return; one that was answered is found by its key."""
-        ...
-
-    def seconds_left(self) -> float:
-        """Of the run's wall time."""
-        ...
+NO_ANSWER = "no answer; the rules go on without it"
 
 
 @dataclass(frozen=True)
@@ -254,57 +169,45 @@ class Asker:
             )
         if not self.available(model):
             return None
-        blank = Call(
-            key=key, role=question.prompt.role, model=model, generation=question.generation,
-            candidate_id=question.candidate_id, move=question.move, prompt=_as_text(turns),
-            prompt_hash=question.prompt.template_hash,
-            reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
-        )  # fmt: skip
+        blank = _unanswered(question, model, turns, key)
+        price = self._prices.of(model)
         try:
-            completion, cost_usd = self._paid(request)
+            with self._allowance.call(Need(most_read(request), request.max_output_tokens, price)) as bill:
+                completion = self._complete(request, bill)
         except CapReached as reached:
             self._journal.keep(_failed(blank, str(reached)), answered=False)
             return None
         except ModelFailed as failed:
-            with self._lock:
-                step = GIVEN_UP_AFTER if failed.hopeless else 1
-                self._silent[model] = self._silent.get(model, 0) + step
-            self._journal.keep(_failed(blank, str(failed)), answered=False)
+            self._heard_of(model, failed)
+            self._journal.keep(_failed(_billed(blank, bill), str(failed)), answered=False)
             return None
-        with self._lock:
-            self._silent[model] = 0
-        call = replace(
-            blank,
-            reply=completion.text,
-            tokens_in=completion.tokens_in,
-            tokens_out=completion.tokens_out,
-            cost_usd=cost_usd,
-            latency_s=completion.latency_s,
-        )
-        heard = _read(call, parse, describe, last=last, cut_off=completion.cut_off)
+        self._heard_of(model)
+        # Half of a surrogate pair, which JSON can carry, is no text that could be kept.
+        reply = completion.text.encode(errors="replace").decode()
+        call = replace(_billed(blank, bill), reply=reply, latency_s=completion.latency_s)
+        broke_off_at = (completion.tokens_out or bill.limit) if completion.cut_off else None
+        heard = _read(call, parse, describe, last=last, broke_off_at=broke_off_at)
         self._journal.keep(heard.call, answered=True)
         return heard
 
-    def _paid(self, request: ModelRequest) -> tuple[Completion, float | None]:
-        """Ask within the caps; the answer, its tokens counted, and what it cost. Raises CapReached and ModelFailed."""
-        tokens_in = sum(tokens_of(turn.text) for turn in request.messages)
-        worst = tokens_in + request.max_output_tokens
-        price = self._prices.cost_usd(request.model, tokens_in, request.max_output_tokens)
-        with self._allowance.call(worst, price) as bill:
-            said = self._models.complete(request, deadline_s=self._journal.seconds_left())
-            # An endpoint that does not count is counted for.
-            read = _counted(said.tokens_in, tokens_in)
-            written = _counted(said.tokens_out, tokens_of(said.text))
-            bill.tokens = read + written
-            cost_usd = self._prices.cost_usd(request.model, read, written)
-            bill.cost_usd = cost_usd or 0.0
-        # Half of a surrogate pair, which JSON can carry, is no text that could be kept.
-        text = said.text.encode(errors="replace").decode()
-        return replace(said, text=text, tokens_in=read, tokens_out=written), cost_usd
+    def _heard_of(self, model: str, failed: ModelFailed | None = None) -> None:
+        """Count the model's silences in a row."""
+        with self._lock:
+            step = 0 if failed is None else GIVEN_UP_AFTER if failed.hopeless else 1
+            self._silent[model] = self._silent.get(model, 0) + step if step else 0
 
-
-def _counted(count: int | None, estimate: int) -> int:
-    return count if count is not None and count >= 0 else estimate
+    def _complete(self, request: ModelRequest, bill: Bill) -> Completion:
+        """The endpoint's answer, put on the bill. Raises ModelFailed."""
+        granted = replace(request, max_output_tokens=bill.limit)
+        left_s, lost = self._journal.seconds_left(), partial(self._allowance.lost, bill)
+        said = self._models.complete(granted, deadline_s=left_s, lost=lost)
+        bill.settle(said.tokens_in, said.tokens_out)
+        if len(said.text) > MAX_REPLY_CHARS:
+            raise ModelFailed(
+                f"{request.model}: a reply of {len(said.text):,} characters; at most {MAX_REPLY_CHARS:,} are taken",
+                hopeless=False,
+            )
+        return said
 
 
 def _read(
@@ -313,7 +216,7 @@ def _read(
     describe: Callable[[T], str],
     *,
     last: bool,
-    cut_off: bool = False,
+    broke_off_at: int | None = None,
 ) -> _Heard[T]:
     """The call with what the answer decides, or with what is wrong with it."""
     try:
@@ -321,14 +224,31 @@ def _read(
         return _Heard(replace(call, decision=describe(parsed)), parsed)
     except Misfit as misfit:
         why = str(misfit)
-        if cut_off:
-            why = f"the answer broke off at {call.tokens_out} tokens; be shorter. {why}"
+        if broke_off_at is not None:
+            why = f"the answer broke off at {broke_off_at} tokens; be shorter. {why}"
         ending = "given up" if last else "asked again"
         return _Heard(replace(call, decision=f"an answer that does not fit; {ending}", failure=why), None)
 
 
+def _unanswered(question: Question, model: str, turns: tuple[Message, ...], key: str) -> Call:
+    return Call(
+        key=key, role=question.prompt.role, model=model, generation=question.generation,
+        candidate_id=question.candidate_id, move=question.move, prompt=_as_text(turns),
+        prompt_hash=question.prompt.template_hash,
+        reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
+    )  # fmt: skip
+
+
+def _billed(call: Call, bill: Bill) -> Call:
+    """The call with all that its requests used, those without an answer included."""
+    return replace(call, tokens_in=bill.tokens_in, tokens_out=bill.tokens_out, cost_usd=bill.cost_usd)
+
+
 def _failed(call: Call, why: str) -> Call:
-    return replace(call, decision="no answer; the rules go on without it", failure=why)
+    counted = (call.tokens_in or 0) + (call.tokens_out or 0)
+    if counted:
+        return replace(call, decision=NO_ANSWER, failure=f"{why}; counted as {counted:,} tokens")
+    return replace(call, tokens_in=None, tokens_out=None, cost_usd=None, decision=NO_ANSWER, failure=why)
 
 
 def _opening(prompt: Prompt) -> tuple[Message, ...]:

@@ -6,32 +6,20 @@ Here: the question for each move, and the second try where an answer is nothing 
 
 from __future__ import annotations
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import ProgramAnswer, parse_program
 from agents.asking import Asker, Question
 from agents.endpoint import Role
 from agents.novelty import fingerprint
 from agents.ports import Coder
 from agents.prompting import fill, material
-from agents.schemas import CoderTask, Draft, Move, short_id
+from agents.schemas import CoderTask, Draft, short_id
 from memory.records import Origin
 
 BUDGETS = {
     "problem": 4000, "neighbours": 9000, "parents": 12000, "failures": 1500, "lessons": 1200, "hints": 800,
 }  # fmt: skip
 """Tokens at most."""
-
-_TASKS = {
-    Move.WRITE: "Write a new program from scratch. It should not resemble the parents or winners more than it must.",
-    Move.IMPROVE: "Improve the parent: relieve the bottleneck named, and keep what works.",
-    Move.COMBINE: "Cross the parents: take from each what makes it fast, in one program that beats them all.",
-    Move.PORT: (
-        "Port the winner given as parent, which was made for another architecture. Use what this GPU has and that one "
-        "had not (Ampere: asynchronous copies, tensor cores through mma; Hopper: larger shared memory, TMA, "
-        "wgmma), and do without what it lacks."
-    ),
-    Move.SIMPLIFY: "Simplify the parent: less code, fewer special cases, and no more time.",
-}
 
 
 class ModelCoder:
@@ -74,10 +62,10 @@ def drafted(answer: ProgramAnswer, model: str, question: Question, move: str) ->
 def _question(task: CoderTask) -> Question:
     scene, proposal = task.scene, task.proposal
     values = {
-        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
-        "neighbours": sections.neighbours_section(task.neighbours),
+        **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
+        "neighbours": program_sections.neighbours_section(task.neighbours),
         "parents": _parents(task),
-        "task": f"{_TASKS[proposal.move]}\n\nBottleneck: {proposal.bottleneck}.\n"
+        "task": f"Move: {proposal.move.value}.\nBottleneck: {proposal.bottleneck}.\n"
         + material("idea", proposal.idea),
     }
     prompt = fill(Role.CODER, values, BUDGETS)
@@ -93,11 +81,11 @@ def _question(task: CoderTask) -> Question:
 
 
 def _parents(task: CoderTask) -> str:
-    shown = [sections.member_section(parent) for parent in task.parents]
+    shown = [program_sections.member_section(parent) for parent in task.parents]
     if task.innovation is not None:
         found = task.innovation
         shown.append(f"The winner to port, {found.speedup:.2f}x over eager on {found.arch}:")
-        shown.append(sections.program_text("the winner to port", found.program))
+        shown.append(program_sections.program_text("the winner to port", found.program))
     return "\n\n".join(shown) or "None: this move starts from the problem."
 
 

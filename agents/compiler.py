@@ -6,7 +6,7 @@ nor the words (prompts/compiler.md).
 
 from __future__ import annotations
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import ProgramAnswer, parse_program
 from agents.asking import Asker, Question
 from agents.coder import drafted
@@ -56,9 +56,9 @@ def _same(first: Program, second: Program) -> bool:
 def _question(task: CoderTask, draft: Draft, request: RepairRequest) -> Question:
     scene = task.scene
     values = {
-        **sections.of_scene(scene, "problem", "gpu", "lessons"),
-        "program": sections.program_text("the refused program", draft.program),
-        "refusal": sections.refusal_section(request, draft.program, scene),
+        **scene_sections.of_scene(scene, "problem", "gpu", "lessons"),
+        "program": program_sections.program_text("the refused program", draft.program),
+        "refusal": program_sections.refusal_section(request, draft.program, scene),
     }
     prompt = fill(Role.COMPILER, values, BUDGETS)
     slot = f"mend/{task.proposal.id}/{request.attempt}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import CritiqueAnswer, parse_object, schema_of
 from agents.asking import Asker, Question
 from agents.endpoint import Role
@@ -35,9 +35,9 @@ class ModelCritic:
         if ruled.stop or not generation:
             return ruled
         values = {
-            **sections.of_scene(scene, "problem", "floor", "lessons", "hints"),
-            "generation": sections.population_section(generation, len(generation)),
-            "population": sections.population_section(population),
+            **scene_sections.of_scene(scene, "problem", "floor", "lessons", "hints"),
+            "generation": program_sections.population_section(generation, len(generation)),
+            "population": program_sections.population_section(population),
             "stagnation": str(stagnation),
         }
         prompt, schema = fill(Role.CRITIC, values, BUDGETS), schema_of(CritiqueAnswer)

@@ -3,7 +3,8 @@
 Here: one request, its retries, and what went wrong in words. Not here: what is asked (agents.prompting), whether the
 answer fits (agents.answers), what it costs (agents.prices), or that no answer is paid for twice (agents.asking).
 Covers: endpoints that stall, refuse, throttle, break off, or answer with something that is no completion: each ends
-in a Completion or in ModelFailed within `timeout_s` an attempt. Transport alone is retried; an answer never is.
+in a Completion or in ModelFailed within `timeout_s` an attempt. Transport alone is retried; an answer never is. An
+attempt that may have been answered, and charged, without us is reported as lost; one that was refused is not.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import httpx
 import openai
@@ -23,25 +24,28 @@ from langchain_openai import ChatOpenAI
 from langsmith import tracing_context
 from pydantic import SecretStr
 
-from agents.asking import Completion, ModelFailed, ModelRequest
+from agents.calls import Completion, ModelFailed, ModelRequest
 from agents.endpoint import Endpoint
+from agents.transport import Bounded
 
-MAX_REPLY_CHARS = 400_000
-"""A longer reply is no answer; the store would keep every one of them."""
-MAX_REPLY_BYTES = 16 << 20
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 _LATER = frozenset((408, 409, 425, 429))
 """Statuses below 500 that a later request may not get."""
+_GATEWAYS = frozenset((408, 502, 504, 524))
+"""Statuses of whoever stands between us and the model, which may have gone on answering."""
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class _Later(Exception):
     """A request failed in a way that may pass."""
 
-    def __init__(self, message: str, pause_s: float | None = None) -> None:
+    def __init__(self, message: str, pause_s: float | None = None, *, lost: bool = False) -> None:
+        """lost: the model may have answered all the same."""
         super().__init__(message)
         self.pause_s = pause_s
+        self.lost = lost
 
 
 class LanguageModels:
@@ -52,7 +56,9 @@ class LanguageModels:
         self._sleep = sleep
         self._slots = threading.BoundedSemaphore(endpoint.parallel)
         self._structured = True
-        self._http = httpx.Client(transport=_Bounded(), headers={"Accept-Encoding": "identity"})
+        # Ollama and older llama.cpp read max_tokens alone, and would write without end; OpenAI refuses to be told both.
+        self._limited_twice = endpoint.base_url not in (None, OPENAI_URL)
+        self._http = httpx.Client(transport=Bounded(), headers={"Accept-Encoding": "identity"})
         rate = endpoint.requests_per_minute
         self._limiter = (
             InMemoryRateLimiter(requests_per_second=rate / 60, check_every_n_seconds=0.05) if rate else None
@@ -62,8 +68,8 @@ class LanguageModels:
         """Let the connections go."""
         self._http.close()
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """The model's answer, within about `deadline_s`, pauses and retries included. Raises ModelFailed."""
+    def complete(self, request: ModelRequest, *, deadline_s: float, lost: Callable[[], bool]) -> Completion:
+        """See agents.calls.Models."""
         ends = time.monotonic() + deadline_s
         attempt = 0
         with self._slots:
@@ -76,6 +82,10 @@ class LanguageModels:
                 try:
                     return self._ask(request, min(self._endpoint.timeout_s, left))
                 except _Later as later:
+                    if later.lost and not lost():
+                        raise ModelFailed(
+                            f"{request.model}: {later}; the caps leave no room to ask again", hopeless=False
+                        ) from later
                     self._pause(request, later, attempt, ends)
                     attempt += 1
 
@@ -103,6 +113,9 @@ class LanguageModels:
         try:
             message = self._send(request, timeout_s, structured=structured)
         except openai.BadRequestError as error:
+            if self._limited_twice and "max_tokens" in _said(error):
+                self._limited_twice = False
+                raise _Later(_said(error), 0.0) from error
             if not structured:
                 # Perhaps this prompt alone (too long, refused by a filter), so another one may still be answered.
                 raise ModelFailed(f"{request.model}: {_said(error)}", hopeless=False) from error
@@ -112,18 +125,24 @@ class LanguageModels:
         except openai.APIStatusError as error:
             code = error.status_code
             if code in _LATER or code >= 500:
-                raise _Later(f"the endpoint answered {code}: {_said(error)}", _retry_after(error)) from error
+                raise _Later(
+                    f"the endpoint answered {code}: {_said(error)}",
+                    _retry_after(error),
+                    lost=code in _GATEWAYS,
+                ) from error
             hopeless = f"{request.model}: the endpoint answered {code}: {_said(error)}; {_remedy(code)}"
             raise ModelFailed(hopeless, hopeless=True) from error
         except openai.APITimeoutError as error:
-            raise _Later(f"no answer within {timeout_s:.0f} s") from error
+            raise _Later(f"no answer within {timeout_s:.0f} s", lost=_was_sent(error)) from error
         except (openai.APIConnectionError, httpx.HTTPError) as error:
             where = self._endpoint.base_url or "the endpoint"
-            raise _Later(f"{where} cannot be reached: {error.__cause__ or error}") from error
+            what = f"{where} cannot be reached: {error.__cause__ or error}"
+            raise _Later(what, lost=_was_sent(error)) from error
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, openai.OpenAIError) as error:
             # What the SDK and langchain raise for a body that is no completion: HTML, `{}`, no choices.
-            raise _Later(f"the reply is no completion ({type(error).__name__}: {_short(error)})") from error
-        return _completion(request, message, time.monotonic() - started)
+            what = f"the reply is no completion ({type(error).__name__}: {_short(error)})"
+            raise _Later(what, lost=True) from error
+        return _completion(message, time.monotonic() - started)
 
     def _send(self, request: ModelRequest, timeout_s: float, *, structured: bool) -> BaseMessage:
         chat: Runnable[list[BaseMessage], BaseMessage] = ChatOpenAI(
@@ -133,6 +152,7 @@ class LanguageModels:
             temperature=request.temperature,
             reasoning_effort=request.effort,
             max_completion_tokens=request.max_output_tokens,
+            extra_body={"max_tokens": request.max_output_tokens} if self._limited_twice else None,
             timeout=timeout_s,
             max_retries=0,  # the SDK's own wait as long as a server tells them to
             use_responses_api=False,
@@ -154,48 +174,8 @@ _KINDS: Mapping[str, type[SystemMessage] | type[HumanMessage] | type[AIMessage]]
 }
 
 
-class _Bounded(httpx.HTTPTransport):
-    """HTTP whose whole reply must come within the request's read timeout and MAX_REPLY_BYTES.
-
-    httpx's own timeout is for each read: a server that sends a byte a second would hold us for ever.
-    """
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises httpx.ReadTimeout and httpx.ReadError while the body is read."""
-        ends = time.monotonic() + float(request.extensions["timeout"]["read"])
-        response = super().handle_request(request)
-        body = response.stream
-        assert isinstance(body, httpx.SyncByteStream)
-        response.stream = _BoundedBody(body, ends)
-        return response
-
-
-class _BoundedBody(httpx.SyncByteStream):
-    def __init__(self, body: httpx.SyncByteStream, ends: float) -> None:
-        self._body = body
-        self._ends = ends
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for chunk in self._body:
-            size += len(chunk)
-            if size > MAX_REPLY_BYTES:
-                raise httpx.ReadError(f"a reply of more than {MAX_REPLY_BYTES:,} bytes")
-            if time.monotonic() > self._ends:
-                raise httpx.ReadTimeout("the reply came too slowly")
-            yield chunk
-
-    def close(self) -> None:
-        self._body.close()
-
-
-def _completion(request: ModelRequest, message: BaseMessage, latency_s: float) -> Completion:
+def _completion(message: BaseMessage, latency_s: float) -> Completion:
     text = message.text if isinstance(message.text, str) else str(message.text)
-    if len(text) > MAX_REPLY_CHARS:
-        raise ModelFailed(
-            f"{request.model}: a reply of {len(text):,} characters; at most {MAX_REPLY_CHARS:,} are taken",
-            hopeless=False,
-        )
     usage = message.usage_metadata if isinstance(message, AIMessage) else None
     return Completion(
         text=text,
@@ -204,6 +184,11 @@ def _completion(request: ModelRequest, message: BaseMessage, latency_s: float) -
         cut_off=message.response_metadata.get("finish_reason") not in ("stop", "tool_calls", "eos"),
         latency_s=latency_s,
     )
+
+
+def _was_sent(error: BaseException) -> bool:
+    """False where the connection never stood."""
+    return not isinstance(error, _NEVER_SENT) and (error.__cause__ is None or _was_sent(error.__cause__))
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import Misfit, PlanAnswer, PlannedSlot, parse_object, schema_of
 from agents.asking import Asker, Question
 from agents.bandit import Arm, draw_arm
@@ -112,29 +112,19 @@ def _slot(number: int, briefing: Briefing, coders: Sequence[ModelChoice], rng: R
 def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
     scene = briefing.scene
     values = {
-        **sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
-        "population": sections.population_section(briefing.population),
-        "neighbours": sections.neighbours_section(briefing.neighbours),
+        **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
+        "population": program_sections.population_section(briefing.population),
+        "neighbours": program_sections.neighbours_section(briefing.neighbours),
         "slots": "\n".join(_described(slot) for slot in slots),
     }
     prompt = fill(Role.PLANNER, values, BUDGETS)
     return Question(prompt, f"plan/{scene.generation}", scene.generation, schema=schema_of(PlanAnswer))
 
 
-_WORDS = {
-    Move.WRITE: "a new program, unlike those of the population",
-    Move.IMPROVE: "one parent with its bottleneck relieved",
-    Move.COMBINE: "what is best in the parents, in one program",
-    Move.PORT: "the winner of another architecture, rewritten for this GPU's own means",
-    Move.SIMPLIFY: "the parent with less code and no more time",
-}
-
-
 def _described(slot: _Slot) -> str:
     parents = ", ".join(short_id(m.candidate.id) for m in slot.parents) or "none"
     ported = f"; innovation {slot.innovation[:8]}" if slot.innovation else ""
-    move = f"{slot.arm.move.value} ({_WORDS[slot.arm.move]})"
-    return f"- slot {slot.number}: move {move}; suggested parents: {parents}{ported}"
+    return f"- slot {slot.number}: move {slot.arm.move.value}; suggested parents: {parents}{ported}"
 
 
 def _checked(answer: PlanAnswer, slots: Sequence[_Slot], listed: dict[str, Member]) -> PlanAnswer:

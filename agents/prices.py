@@ -20,8 +20,12 @@ MILLION = 1_000_000
 class Price(Record):
     """USD for a million tokens."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """USD for so many tokens."""
+        return (tokens_in * self.input + tokens_out * self.output) / MILLION
 
 
 class Prices(Record):
@@ -43,7 +47,7 @@ class Prices(Record):
         price = self.of(model)
         if price is None or tokens_in is None or tokens_out is None:
             return None
-        return (tokens_in * price.input + tokens_out * price.output) / MILLION
+        return price.of(tokens_in, tokens_out)
 
 
 @cache

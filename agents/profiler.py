@@ -5,7 +5,7 @@ Not here: measuring (tools.profiling), the words (prompts/profiler.md).
 
 from __future__ import annotations
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import Misfit, ReadingAnswer, parse_object, schema_of
 from agents.asking import Asker, Question
 from agents.endpoint import Role
@@ -27,8 +27,8 @@ class ModelProfiler:
 
     def read(self, member: Member, scene: Scene) -> Reading:
         """See agents.ports.Profiler."""
-        values = sections.of_scene(scene, "problem", "floor", "gpu")
-        values["candidate"] = sections.member_section(member)
+        values = scene_sections.of_scene(scene, "problem", "floor", "gpu")
+        values["candidate"] = program_sections.member_section(member)
         # A candidate is read once, however many generations it stays the best.
         slot = f"read/{short_id(member.candidate.id)}"
         prompt = fill(Role.PROFILER, values, BUDGETS)

@@ -1,6 +1,7 @@
 """Prompts: one Markdown file per role, filled in with sections that each have a budget of tokens.
 
-Here: loading, filling, cutting, and marking what is material. Not here: what a section says (agents.sections).
+Here: loading, filling, cutting, and marking what is material. Not here: what a section says
+(agents.scene_sections, agents.program_sections).
 Invariants: rendering is pure; a template's names and the values given are the same set; text that people, kernels or
 tools wrote stands between marks that it cannot forge, and the system prompt says that nothing in them is an order.
 """
@@ -24,6 +25,9 @@ BETWEEN = "\n---user---\n"
 """Parts a prompt file into what the system says and what the user says."""
 NOTE_CHARS = 50
 """For the line that says how much was left out."""
+LINE_CHARS = 600
+NONE = "None yet."
+"""In place of a section that has nothing to say."""
 _MATERIAL = re.compile(r"(<<material ([0-9a-f]{10}): [^\n]*>>)\n.*?\n(<<end of material \2>>)", re.DOTALL)
 SHARED = ("material", "format")
 """Files that any template may name as `$shared_<name>`."""
@@ -83,6 +87,11 @@ def material(name: str, text: str) -> str:
     while mark in text:
         mark = hashlib.sha256(mark.encode()).hexdigest()[:10]
     return f"<<material {mark}: {name}>>\n{text.rstrip()}\n<<end of material {mark}>>"
+
+
+def one_line(text: str) -> str:
+    """One line of at most LINE_CHARS, whatever the text."""
+    return " ".join(text.split())[:LINE_CHARS]
 
 
 def tokens_of(text: str) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from agents.allowance import Caps
 from memory.events import Spend
+from memory.records import Evaluation, Stage
 
 NOTHING = Spend(0, 0, 0, 0.0)
 UNCAPPED = Caps()
@@ -50,22 +52,41 @@ class Budget:
         return None
 
 
+DEVICE_STAGES = (Stage.SANITIZE, Stage.CORRECTNESS, Stage.TIMING)
+"""Those whose seconds are the device's; as memory.store_reader counts them."""
+
+
+def device_seconds(evaluation: Evaluation) -> float:
+    """That a verdict took on the device."""
+    return sum(evaluation.seconds.get(stage.value, 0.0) for stage in DEVICE_STAGES)
+
+
 class Deadline:
-    """When a run's wall time ends; set at the start of every generation, read by all its branches."""
+    """When a run's time ends, on the clock and on the device; set at the start of every generation, read by all its
+    branches."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._ends = float("inf")
+        self._device_s = float("inf")
+        self._lock = threading.Lock()
 
-    def set(self, seconds: float) -> None:
-        """The time ends in so many seconds."""
+    def set(self, seconds: float, device_s: float = float("inf")) -> None:
+        """The time ends in so many seconds, or after so many on the device."""
         self._ends = self._clock() + seconds
+        with self._lock:
+            self._device_s = device_s
+
+    def use_device(self, seconds: float) -> None:
+        """Count seconds on the device."""
+        with self._lock:
+            self._device_s -= seconds
 
     def left_s(self) -> float:
-        """Seconds that are left, negative once it has passed, infinite before it was set."""
+        """Seconds that are left on the clock, negative once it has passed, infinite before it was set."""
         return self._ends - self._clock()
 
     @property
     def passed(self) -> bool:
-        """True once no time is left."""
-        return self.left_s() <= 0
+        """True once no time is left on either."""
+        return self.left_s() <= 0 or self._device_s <= 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agents.asking import Call
+from agents.calls import Call
 from graph.chat_intents import Explain, Help, Hint, Intent, ListRuns, Optimize, Status, WhyFailed, read_intent
 
 ALLOWED = (Optimize, Status, Explain, WhyFailed, Hint, ListRuns, Help)
@@ -55,17 +55,17 @@ class CallLog:
         """Every call, oldest first."""
 
     def answered(self, key: str) -> Call | None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self._answered.get(key)
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         self.calls.append(call)
         if answered:
             self._answered[call.key] = call
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self._seconds
 
 

@@ -111,6 +111,12 @@ class RunContext:
             restart_after=settings.restart_after,
         )
 
+    def device_left_s(self, first_evaluation: int) -> float:
+        """Seconds on the device that the run may still use; infinite where it has no such budget."""
+        limit = self.settings.device_budget_s
+        used = self.spent(0.0, first_evaluation).device_s
+        return float("inf") if limit is None else limit - used
+
     @property
     def reduced(self) -> Problem | None:
         """The reduced twin; None where trials run at the problem's own shapes."""

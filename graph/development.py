@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.schemas import CoderTask, Draft, Member, Proposal
+from graph.budget import device_seconds
 from graph.context import RunContext
 from graph.state import ProposeJob
 from memory.records import Candidate, Evaluation
@@ -60,9 +61,14 @@ def write(proposal: Proposal, job: ProposeJob, context: RunContext) -> str | Non
 
 
 def develop(proposal: Proposal, job: ProposeJob, candidate_id: str, context: RunContext) -> list[Verdict]:
-    """Judge a candidate, repairing it as often as the compiler agent asks; the last verdict is the proposal's."""
-    candidate = context.store.candidate(candidate_id)
-    verdicts = [_judge(candidate, context)]
+    """Judge a candidate, repairing it as often as the compiler agent asks; the last verdict is the proposal's.
+
+    Empty where the run's time was spent before its turn came.
+    """
+    first = _judge(context.store.candidate(candidate_id), context)
+    if first is None:
+        return []
+    verdicts = [first]
     attempt = 1
     while (request := context.team.compiler.review(verdicts[-1].evaluation, attempt)) is not None:
         last = verdicts[-1].candidate
@@ -73,9 +79,10 @@ def develop(proposal: Proposal, job: ProposeJob, candidate_id: str, context: Run
         context.record(
             "compiler", f"repair {attempt}: {request.instruction}", proposal.generation, candidate_id=last.id
         )
-        verdicts.append(
-            _judge(_candidate(proposal, mended, context, repair=attempt, parents=(last.id,)), context)
-        )
+        repaired = _candidate(proposal, mended, context, repair=attempt, parents=(last.id,))
+        if (verdict := _judge(repaired, context)) is None:
+            break
+        verdicts.append(verdict)
         attempt += 1
     return verdicts
 
@@ -98,7 +105,8 @@ def _candidate(
     return candidate
 
 
-def _judge(candidate: Candidate, context: RunContext) -> Verdict:
+def _judge(candidate: Candidate, context: RunContext) -> Verdict | None:
+    """None where the time is spent and the device was not asked yet; the first generation is judged all the same."""
     known = context.verdict(candidate.program_hash)
     if known is not None:
         return Verdict(candidate, known, reused=True)
@@ -106,7 +114,10 @@ def _judge(candidate: Candidate, context: RunContext) -> Verdict:
     program = context.program(candidate.program_hash)
     job = EvaluationJob(program, case)
     with context.slots:
+        if candidate.generation > 0 and context.deadline.passed:  # while others were judged
+            return None
         evaluation = context.pool.evaluate(job)
+        context.deadline.use_device(device_seconds(evaluation) if evaluation is not None else 0.0)
     assert evaluation is not None, "only a soak has no verdict"
     # Another branch may have judged the same program meanwhile; the store keeps the first verdict.
     kept = context.store.put_evaluation(evaluation)

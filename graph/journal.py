@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from datetime import datetime
 
-from agents.asking import Call
+from agents.calls import Call
 from agents.endpoint import Role
 from graph.budget import Deadline
 from memory.events import AgentEvent
@@ -27,7 +27,7 @@ class StoreJournal:
         self._deadline = deadline
 
     def answered(self, key: str) -> Call | None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         event = self._store.event(self._event_id(key))
         if event is None:
             return None
@@ -40,7 +40,7 @@ class StoreJournal:
         )  # fmt: skip
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal. A call without an answer is kept under an id of its own, and may be repeated."""
+        """See agents.calls.Journal. A call without an answer is kept under an id of its own, and may be repeated."""
         at = self._now().isoformat()
         unanswered = hashlib.sha256(f"{call.key}/{at}/{call.failure}".encode()).hexdigest()
         self._store.put_event(
@@ -67,7 +67,7 @@ class StoreJournal:
         )
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self._deadline.left_s()
 
     def _event_id(self, key: str) -> str:

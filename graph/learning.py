@@ -34,7 +34,7 @@ def failures(rows: Sequence[EvaluatedCandidate], generation: int) -> tuple[Failu
 def arm_outcomes(
     rows: Sequence[EvaluatedCandidate], events: Sequence[AgentEvent], generation: int
 ) -> tuple[ArmOutcome, ...]:
-    """One for every proposal of an earlier generation that a model answered, oldest first.
+    """One for every proposal of an earlier generation that a model answered, or was charged for, oldest first.
 
     Its gain is that of the best of its program and the mended ones, over the best time before its generation, and 0
     where no program came of it. Its cost is what the calls for it cost: in USD or, where the price of any is unknown,

@@ -49,7 +49,8 @@ def baseline(state: RunState, runtime: Run) -> Update:
 def plan(state: RunState, runtime: Run) -> Update:
     """Ask the planner for a generation's proposals."""
     context = runtime.context
-    context.deadline.set(context.settings.wall_s - state.spent_s - context.stopwatch.running())
+    left_s = context.settings.wall_s - state.spent_s - context.stopwatch.running()
+    context.deadline.set(left_s, context.device_left_s(state.first_evaluation))
     hints = context.store.hints(context.run.id)
     briefing = _briefing(state, hints, context)
     # The generation is part of the seed, so a resumed run draws what it would have drawn.
@@ -96,7 +97,7 @@ def evaluate(state: EvaluateJob, runtime: Run) -> Update:
 
 
 def _too_late(proposal: Proposal, context: RunContext) -> bool:
-    """True once the wall time is spent. The first generation is finished all the same: a run ends with a verdict."""
+    """True once the time is spent. The first generation is finished all the same: a run ends with a verdict."""
     return proposal.generation > 0 and context.deadline.passed
 
 

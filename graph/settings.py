@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,8 @@ from tools.machine import cuda_usable
 from tools.policy import Policy
 
 SETTINGS_FILE = "warpsmith.toml"
+SECRETS = frozenset(("openai_api_key", "openai_base_url", "openai_api_base"))
+"""Settings whose values are never printed: a key, and URLs, which may hold one."""
 
 
 COMPILE_MODES: dict[str, tuple[CompileMode, ...]] = {
@@ -184,10 +187,20 @@ def resolve_settings(**given: object) -> Settings:
         settings = Settings.model_validate({name: v for name, v in given.items() if v is not None})
         _ = settings.gpu_name, settings.endpoint, settings.price_list
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"setting {name!r} is {first['input']!r}: {first['msg'].lower()}") from error
+        raise BadInput(_complaint(error)) from None  # pydantic's own words hold the values
     return settings
+
+
+def _complaint(error: ValidationError) -> str:
+    """What is wrong with the first setting; its value only where it cannot be a secret that stands in a wrong place."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        near = get_close_matches(name, Settings.model_fields, 1)
+        return f"there is no setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    what = first["msg"].lower()
+    shown = not SECRETS & {str(part).lower() for part in first["loc"]}
+    return f"setting {name!r} is {first['input']!r}: {what}" if shown else f"setting {name!r}: {what}"
 
 
 def settings_from_run(stored: dict[str, str], **given: object) -> Settings:

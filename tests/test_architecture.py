@@ -52,6 +52,15 @@ def test_a_module_imports_downwards_only(path: Path) -> None:
     assert not upward, f"{path.relative_to(ROOT)} imports {upward}"
 
 
+def test_what_is_measured_does_not_depend_on_tests() -> None:
+    paths = sorted((ROOT / "benchmarks").rglob("*.py"))
+    assert paths
+    guilty = [
+        str(p.relative_to(ROOT)) for p in paths if any(n.split(".")[0] == "tests" for n, _ in _imports(p))
+    ]
+    assert guilty == []
+
+
 @pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_tools_see_only_the_records_and_errors_of_memory(path: Path) -> None:
     if path.relative_to(ROOT).parts[0] != "tools":
@@ -77,6 +86,12 @@ def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
 @pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_module_says_what_lives_in_it(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text())), f"{path.relative_to(ROOT)} has no module docstring"
+
+
+def test_the_map_of_the_agents_names_every_module() -> None:
+    text = ast.get_docstring(ast.parse((ROOT / "agents" / "__init__.py").read_text())) or ""
+    modules = {path.stem for path in (ROOT / "agents").glob("*.py")} - {"__init__"}
+    assert modules == {word for word in text.split("`")[1::2] if not word.endswith("/")}
 
 
 def test_only_the_composition_root_names_concrete_agents() -> None:

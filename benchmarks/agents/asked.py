@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 from agents.allowance import Allowance, Caps
-from agents.asking import Asker, Call, Completion, ModelFailed, ModelRequest
+from agents.asking import Asker
+from agents.calls import Call, Completion, ModelFailed, ModelRequest
 from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
+from agents.critic import ModelCritic
 from agents.endpoint import Casting, Endpoint, ModelChoice, Role
 from agents.planner import ModelPlanner
 from agents.prices import list_prices
@@ -20,10 +24,12 @@ from agents.profiler import ModelProfiler
 from agents.prompting import Prompt
 from agents.rules.coder import RulesCoder
 from agents.rules.compiler import RulesCompiler
+from agents.rules.critic import RulesCritic
 from agents.rules.planner import RulesPlanner
 from agents.rules.profiler import RulesProfiler
 from agents.schemas import Briefing, CoderTask, Draft, Member, Move, Notes, Proposal, Scene
-from benchmarks.agents.record import GPU, Recording
+from benchmarks.agents.generations import Generation, Tried
+from benchmarks.agents.record import GPU, RECORDED, Recording, read
 from graph.evolution import Herd, World
 from memory.records import Candidate, Origin, Status
 from tools.gpus import gpu_named
@@ -34,12 +40,16 @@ _CANDIDATE = "benchmark-001-000"
 _ORIGIN = Origin(kind="model", agent="model", detail=_MODEL.name)
 
 TOLD = {
-    Role.COMPILER: "The refusal",
-    Role.PROFILER: "The candidate and its profile",
-    Role.CODER: "Parents",
-    Role.PLANNER: "Population, best first",
-}
-"""The section of each role's prompt that tells of the verdict."""
+    Role.COMPILER: ("The refusal",),
+    Role.PROFILER: ("The candidate and its profile",),
+    Role.CODER: ("Parents",),
+    Role.PLANNER: ("Population, best first",),
+    Role.CRITIC: (
+        "Floor", "The generation", "Survivors, best first", "Generations in a row without a gain", "Lessons so far",
+        "Hints of the operator",
+    ),
+}  # fmt: skip
+"""The sections of each role's prompt that tell of the verdicts."""
 
 
 class _Listening:
@@ -48,8 +58,14 @@ class _Listening:
     def __init__(self) -> None:
         self.heard: ModelRequest | None = None
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:  # noqa: ARG002
-        """See agents.asking.Models."""
+    def complete(
+        self,
+        request: ModelRequest,
+        *,
+        deadline_s: float,  # noqa: ARG002
+        lost: Callable[[], bool],  # noqa: ARG002
+    ) -> Completion:
+        """See agents.calls.Models."""
         self.heard = request
         raise ModelFailed("nobody answers: this endpoint only listens", hopeless=False)
 
@@ -58,38 +74,54 @@ class _Forgetful:
     """A journal that keeps nothing."""
 
     def answered(self, key: str) -> Call | None:  # noqa: ARG002
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return None
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return 3600.0
 
 
 def prompt_about(recording: Recording, role: Role) -> Prompt:
     """What the agent would ask in this situation. Raises ValueError where it would ask nothing."""
+    return _heard(role, recording.name, lambda asker: _ASKING[role](asker, recording))
+
+
+def prompt_on(generation: Generation, folder: Path = RECORDED) -> Prompt:
+    """What the critic would ask about a generation. Raises ValueError where it would ask nothing."""
+    tried = [_tried(one, 1, number, folder) for number, one in enumerate(generation.tried)]
+    survivors = [_tried(one, 0, number, folder) for number, one in enumerate(generation.survivors)]
+    scene = replace(_scene(read(generation.tried[0].recorded, folder)), notes=generation.notes)
+
+    def judge(asker: Asker) -> None:
+        ModelCritic(asker, RulesCritic()).critique(tried, survivors, generation.stagnation, scene)
+
+    return _heard(Role.CRITIC, generation.name, judge)
+
+
+def _heard(role: Role, about: str, ask: Callable[[Asker], None]) -> Prompt:
     listening = _Listening()
     casting = dict.fromkeys(Role, Casting((_MODEL,)))
     endpoint = Endpoint(casting, api_key="none")
-    asker = Asker(endpoint, listening, _Forgetful(), list_prices(), Allowance(Caps()))
-    _ASKING[role](asker, recording)
+    ask(Asker(endpoint, listening, _Forgetful(), list_prices(), Allowance(Caps())))
     if listening.heard is None:
-        raise ValueError(f"{role.value} asks nothing about {recording.name!r}")
+        raise ValueError(f"{role.value} asks nothing about {about!r}")
     system, user = (message.text for message in listening.heard.messages)
     return Prompt(role, system, user, "")
 
 
 def told_in(prompt: Prompt) -> str:
-    """The prompt's section on the verdict, without the programs, which say nothing about it."""
-    found = re.search(
-        rf"^# {re.escape(TOLD[prompt.role])}\n(.*?)(?=^# |\Z)", prompt.user, re.MULTILINE | re.DOTALL
-    )
-    if found is None:
-        raise ValueError(f"the {prompt.role.value}'s prompt has no section {TOLD[prompt.role]!r}")
-    return _PROGRAM.sub("", found[1])
+    """The prompt's sections on verdicts, without the programs, which say nothing about them."""
+    told: list[str] = []
+    for title in TOLD[prompt.role]:
+        found = re.search(rf"^# {re.escape(title)}\n.*?(?=^# |\Z)", prompt.user, re.MULTILINE | re.DOTALL)
+        if found is None:
+            raise ValueError(f"the {prompt.role.value}'s prompt has no section {title!r}")
+        told.append(_PROGRAM.sub("", found[0]))
+    return "".join(told)
 
 
 _PROGRAM = re.compile(
@@ -103,17 +135,26 @@ def _scene(recording: Recording) -> Scene:
     return Scene(problem, recording.twin, gpu, floor, generation=1, notes=Notes())
 
 
-def _member(recording: Recording) -> Member:
+def _member(recording: Recording, candidate_id: str = _CANDIDATE, idea: str = "A first try.") -> Member:
+    """Under an idea that does not name the flaw: that is what a reader has to find."""
     candidate = Candidate(
-        id=_CANDIDATE,
+        id=candidate_id,
         run_id="benchmark",
         program_hash=recording.program.content_hash(),
         generation=1,
         origin=_ORIGIN,
-        # The flaw is what a reader has to find.
-        idea="A first try.",
+        idea=idea,
     )
     return Member(candidate, recording.program, recording.evaluation)
+
+
+def _tried(tried: Tried, generation: int, number: int, folder: Path) -> Member:
+    found = _member(read(tried.recorded, folder), f"benchmark-{generation:03d}-{number:03d}", tried.idea)
+    if not tried.improves_best:
+        return found
+    origin = _ORIGIN.model_copy(update={"move": Move.IMPROVE.value})
+    descent = {"origin": origin, "parents": ("benchmark-000-000",)}
+    return replace(found, candidate=found.candidate.model_copy(update=descent))
 
 
 def _task(recording: Recording, parents: tuple[Member, ...]) -> CoderTask:

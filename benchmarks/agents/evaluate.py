@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agents.prompting import tokens_of
-from benchmarks.agents.asked import prompt_about, told_in
+from agents.prompting import Prompt, tokens_of
+from benchmarks.agents.asked import prompt_about, prompt_on, told_in
+from benchmarks.agents.generations import GENERATIONS, Generation
 from benchmarks.agents.record import RECORDED, Recording, read
-from benchmarks.agents.situation import Situation
+from benchmarks.agents.situation import Fact, Situation
 from benchmarks.agents.situations import SITUATIONS
 
 
@@ -32,7 +33,7 @@ class Score:
     tokens: int
     """Of the whole prompt, about."""
     told_tokens: int
-    """Of its section on the verdict, programs left out."""
+    """Of its sections on verdicts, programs left out."""
 
     @property
     def facts(self) -> str:
@@ -42,23 +43,34 @@ class Score:
 
 def scores_of(situation: Situation, recording: Recording) -> list[Score]:
     """A score for each role that is asked in the situation."""
-    scores: list[Score] = []
-    for role in situation.roles:
-        prompt = prompt_about(recording, role)
-        told = told_in(prompt)
-        wanted = [fact for fact in situation.facts if role in fact.roles]
-        scores.append(
-            Score(
-                situation=situation.name,
-                status=recording.evaluation.status.value,
-                role=role.value,
-                present=tuple(fact.name for fact in wanted if fact.told_in(told)),
-                missing=tuple(fact.name for fact in wanted if not fact.told_in(told)),
-                tokens=tokens_of(prompt.system) + tokens_of(prompt.user),
-                told_tokens=tokens_of(told),
-            )
+    status = recording.evaluation.status.value
+    return [
+        _score(
+            situation.name,
+            status,
+            prompt_about(recording, role),
+            [f for f in situation.facts if role in f.roles],
         )
-    return scores
+        for role in situation.roles
+    ]
+
+
+def score_of(generation: Generation, folder: Path = RECORDED) -> Score:
+    """The critic's score on a generation."""
+    return _score(generation.name, "a generation", prompt_on(generation, folder), generation.facts)
+
+
+def _score(name: str, status: str, prompt: Prompt, wanted: Sequence[Fact]) -> Score:
+    told = told_in(prompt)
+    return Score(
+        situation=name,
+        status=status,
+        role=prompt.role.value,
+        present=tuple(fact.name for fact in wanted if fact.told_in(told)),
+        missing=tuple(fact.name for fact in wanted if not fact.told_in(told)),
+        tokens=tokens_of(prompt.system) + tokens_of(prompt.user),
+        told_tokens=tokens_of(told),
+    )
 
 
 def table(scores: list[Score]) -> str:
@@ -85,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, found in SITUATIONS.items()
         for score in scores_of(found, read(name, options.recorded))
     ]
+    scores += [score_of(generation, options.recorded) for generation in GENERATIONS.values()]
     print(json.dumps([asdict(score) for score in scores], indent=1) if options.json else table(scores))  # noqa: T201
     return int(any(score.missing for score in scores))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.agents.scaled_relu import scaled_relu_program, scaled_relu_step
 from memory.records import Buffer, DType, KernelStep, Program, Tunable
-from tests.problems import scaled_relu_program, scaled_relu_step
 
 RELU_BY_WARPS = """
 extern "C" __global__ void scaled_relu(const float* x, const float* weight, float* y) {

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from benchmarks.agents.scaled_relu import scaled_relu_problem
 from memory.records import (
     Argument,
     DType,
@@ -21,7 +22,6 @@ from memory.records import (
     TensorSpec,
     Work,
 )
-from tests.problems import scaled_relu_problem
 from tools.arrays import Array, array_from, tensor_from
 from tools.baselines import modelled_eager
 from tools.case import Case

@@ -46,4 +46,6 @@ class Situation:
     @property
     def roles(self) -> tuple[Role, ...]:
         """Whose prompts it is judged by."""
+        if self.status is Status.SUSPICIOUS:
+            return ()  # nobody mends a cheat; the critic is told of it (generations)
         return SLOW if self.status is Status.PASSED else (Role.COMPILER,)

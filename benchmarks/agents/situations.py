@@ -7,5 +7,7 @@ from benchmarks.agents.situation import Situation
 
 SITUATIONS: dict[str, Situation] = {
     situation.name: situation
-    for situation in (*refused.PLAN, *refused.TEXT, *refused.SANITIZED, *wrong.SITUATIONS, *slow.SITUATIONS)
-}
+    for situation in (
+        *refused.PLAN, *refused.TEXT, *refused.SANITIZED, *wrong.SITUATIONS, *slow.SITUATIONS, *slow.SUSPECTED,
+    )
+}  # fmt: skip

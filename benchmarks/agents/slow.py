@@ -1,13 +1,13 @@
-"""Situations that pass and are slow: the numbers must say why."""
+"""Situations that are timed: they pass and are slow, and the numbers must say why; or are too fast to be true."""
 
 from __future__ import annotations
 
 from agents.endpoint import Role
 from benchmarks.agents import kernels, problems
 from benchmarks.agents.kernels import replaced
+from benchmarks.agents.scaled_relu import scaled_relu_program, scaled_relu_step
 from benchmarks.agents.situation import SLOW, Fact, Situation
 from memory.records import Buffer, DType, Program, Status
-from tests.problems import scaled_relu_program, scaled_relu_step
 
 _DETAIL = (Role.PROFILER, Role.CODER)
 _EVERYONE = (
@@ -128,3 +128,17 @@ SITUATIONS = (
         ),
     ),
 )
+
+SUSPECTED = (
+    Situation(
+        "work_left_out",
+        "Only the first 96 columns are summed, which are all that trials have.",
+        problems.row_mean(16384, 1024),
+        kernels.mean_by_warp(replaced(kernels.MEAN_BY_WARP, "col < COLS;", "col < min(COLS, 96);")),
+        Status.SUSPICIOUS,
+        "below_floor",
+        (),
+        twin=problems.row_mean(),
+    ),
+)
+"""Judged as part of a generation."""

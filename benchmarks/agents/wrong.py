@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from benchmarks.agents import kernels, problems
 from benchmarks.agents.kernels import replaced
+from benchmarks.agents.scaled_relu import KERNEL, scaled_relu_program, scaled_relu_step
 from benchmarks.agents.situation import Fact, Situation
 from memory.records import Problem, Program, Status
-from tests.problems import KERNEL, scaled_relu_program, scaled_relu_step
 
 _NUMBER = r"-?[\d.,]+(?:e[+-]?\d+)?"
 

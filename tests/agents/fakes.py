@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.allowance import Allowance, Caps
-from agents.asking import Asker, Call, Completion, Journal, ModelFailed, ModelRequest
+from agents.asking import Asker
+from agents.calls import Call, Completion, Journal, ModelFailed, ModelRequest
 from agents.endpoint import Casting, Endpoint, Role, parse_models
 from agents.prices import Price, Prices
 
@@ -15,6 +16,9 @@ PRICES = Prices(date="2026-01-01", source="made up", models={"m": Price(input=1.
 """Only `m` has one."""
 
 UNCAPPED = Caps()
+
+LOST = ModelFailed("an answer that never reached us", hopeless=False)
+"""A request that is asked again."""
 
 Line = str | Completion | ModelFailed
 Script = Callable[[ModelRequest], Line]
@@ -41,12 +45,18 @@ class ScriptedModels:
         self.requests: list[ModelRequest] = []
         self.deadlines: list[float] = []
 
-    def complete(self, request: ModelRequest, *, deadline_s: float) -> Completion:
-        """See agents.asking.Models."""
+    def complete(self, request: ModelRequest, *, deadline_s: float, lost: Callable[[], bool]) -> Completion:
+        """See agents.calls.Models."""
         with self._lock:
-            self.requests.append(request)
             self.deadlines.append(deadline_s)
-            line = self._script(request)
+        while True:
+            with self._lock:
+                self.requests.append(request)
+                line = self._script(request)
+            if line is not LOST:
+                break
+            if not lost():
+                raise ModelFailed(f"{request.model}: no room to ask again", hopeless=False)
         if isinstance(line, ModelFailed):
             raise line
         return line if isinstance(line, Completion) else said(line)
@@ -66,18 +76,18 @@ class MemoryJournal:
         self.seconds = seconds
 
     def answered(self, key: str) -> Call | None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self.by_key.get(key)
 
     def keep(self, call: Call, *, answered: bool) -> None:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         self.calls.append(call)
         if answered:
             assert call.key not in self.by_key, "paid for twice"
             self.by_key[call.key] = call
 
     def seconds_left(self) -> float:
-        """See agents.asking.Journal."""
+        """See agents.calls.Journal."""
         return self.seconds
 
 

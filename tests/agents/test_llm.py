@@ -11,10 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from agents.asking import Message, ModelFailed, ModelRequest
+from agents.calls import Message, ModelFailed, ModelRequest
 from agents.endpoint import Casting, Endpoint, ModelChoice, Role
-from agents.llm import MAX_REPLY_CHARS, LanguageModels
+from agents.llm import LanguageModels
+from agents.transport import MAX_REPLY_BYTES
 from tests.agents.model_server import (
+    Asked,
     BreakOff,
     Drip,
     ModelServer,
@@ -39,6 +41,11 @@ def endpoint(url: str) -> Endpoint:
     )  # fmt: skip
 
 
+def again() -> bool:
+    """However many requests are lost, there is room for another."""
+    return True
+
+
 @contextmanager
 def models(script: Script, **changes: object) -> Iterator[tuple[LanguageModels, ModelServer, list[float]]]:
     """A client, its server, and the pauses that it took, which take no time."""
@@ -55,7 +62,7 @@ def models(script: Script, **changes: object) -> Iterator[tuple[LanguageModels, 
 def test_an_answer_comes_with_its_tokens_and_the_request_with_its_settings() -> None:
     with models(in_turn(Say("hi", 11, 7))) as (client, server, _):
         request = replace(ASK, temperature=0.5, effort="low")
-        said = client.complete(request, deadline_s=10)
+        said = client.complete(request, deadline_s=10, lost=again)
     assert (said.text, said.tokens_in, said.tokens_out, said.cut_off) == ("hi", 11, 7, False)
     assert said.latency_s > 0
     asked = server.asked[0]
@@ -67,18 +74,18 @@ def test_an_answer_comes_with_its_tokens_and_the_request_with_its_settings() -> 
 
 def test_settings_that_are_not_set_are_not_sent() -> None:
     with models(in_turn(Say("hi"))) as (client, server, _):
-        client.complete(ASK, deadline_s=10)
+        client.complete(ASK, deadline_s=10, lost=again)
     assert not {"temperature", "reasoning_effort", "response_format"} & set(server.asked[0].body)
 
 
 def test_an_answer_that_broke_off_at_its_limit_says_so() -> None:
     with models(in_turn(Say("half", finish="length"))) as (client, _, _):
-        assert client.complete(ASK, deadline_s=10).cut_off
+        assert client.complete(ASK, deadline_s=10, lost=again).cut_off
 
 
 def test_an_endpoint_that_does_not_count_leaves_the_tokens_open() -> None:
     with models(in_turn(Say("hi", usage=False))) as (client, _, _):
-        said = client.complete(ASK, deadline_s=10)
+        said = client.complete(ASK, deadline_s=10, lost=again)
     assert (said.tokens_in, said.tokens_out) == (None, None)
 
 
@@ -101,7 +108,7 @@ def test_an_endpoint_that_does_not_count_leaves_the_tokens_open() -> None:
 )
 def test_a_fault_that_may_pass_is_asked_again_and_then_answered(fault: Reply) -> None:
     with models(in_turn(fault, Say("hi"))) as (client, server, pauses):
-        assert client.complete(ASK, deadline_s=20).text == "hi"
+        assert client.complete(ASK, deadline_s=20, lost=again).text == "hi"
     assert len(server.asked) == 2
     assert len(pauses) == 1 and 0 < pauses[0] <= 1.0
 
@@ -119,7 +126,7 @@ def test_a_fault_that_may_pass_is_asked_again_and_then_answered(fault: Reply) ->
 )
 def test_a_fault_that_stays_ends_after_the_retries_in_words(fault: Reply, words: str) -> None:
     with models(in_turn(fault)) as (client, server, _), pytest.raises(ModelFailed, match=words) as caught:
-        client.complete(ASK, deadline_s=20)
+        client.complete(ASK, deadline_s=20, lost=again)
     assert len(server.asked) == 3
     assert "after 3 attempts" in str(caught.value)
     assert not caught.value.hopeless
@@ -132,7 +139,7 @@ def test_nobody_at_the_address_is_said_with_the_address() -> None:
         closing(LanguageModels(endpoint(url), sleep=lambda _: None)) as client,
         pytest.raises(ModelFailed, match="cannot be reached") as caught,
     ):
-        client.complete(ASK, deadline_s=10)
+        client.complete(ASK, deadline_s=10, lost=lambda: pytest.fail("nothing was sent"))
     assert url in str(caught.value)
 
 
@@ -141,7 +148,7 @@ def test_nobody_at_the_address_is_said_with_the_address() -> None:
 )
 def test_a_refusal_that_no_retry_cures_says_what_to_check(code: int, words: str) -> None:
     with models(in_turn(Refuse(code, "no"))) as (client, server, _), pytest.raises(ModelFailed) as caught:
-        client.complete(ASK, deadline_s=10)
+        client.complete(ASK, deadline_s=10, lost=again)
     assert len(server.asked) == 1
     assert caught.value.hopeless and words in str(caught.value)
     assert "sk-test-1" not in str(caught.value)
@@ -149,7 +156,7 @@ def test_a_refusal_that_no_retry_cures_says_what_to_check(code: int, words: str)
 
 def test_a_pause_that_the_server_asks_for_is_taken() -> None:
     with models(in_turn(Refuse(429, headers={"Retry-After": "3"}), Say("hi"))) as (client, _, pauses):
-        client.complete(ASK, deadline_s=20)
+        client.complete(ASK, deadline_s=20, lost=again)
     assert pauses == [3.0]
 
 
@@ -158,7 +165,7 @@ def test_a_pause_beyond_the_cap_is_not_taken() -> None:
         models(in_turn(Refuse(429, headers={"Retry-After": "120"}))) as (client, server, pauses),
         pytest.raises(ModelFailed, match="asks for a pause of 120 s and at most 5 s"),
     ):
-        client.complete(ASK, deadline_s=600)
+        client.complete(ASK, deadline_s=600, lost=again)
     assert (len(server.asked), pauses) == (1, [])
 
 
@@ -167,24 +174,50 @@ def test_no_pause_is_taken_beyond_the_deadline() -> None:
         models(in_turn(Refuse(429, headers={"Retry-After": "4"}))) as (client, _, pauses),
         pytest.raises(ModelFailed, match="no time is left"),
     ):
-        client.complete(ASK, deadline_s=2)
+        client.complete(ASK, deadline_s=2, lost=again)
     assert pauses == []
 
 
-def test_a_megabyte_is_no_answer() -> None:
+HUGE = Raw(b" " * (MAX_REPLY_BYTES + 1))
+REFUSED = (Refuse(429), Refuse(500), Refuse(503))
+LOST = (
+    Refuse(408), Refuse(502), Refuse(504), BreakOff(), Stall(3.0), Drip(0.1), Raw(b"<html>"), Raw(b"{}"), HUGE,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"),
+    [(fault, 0) for fault in REFUSED] + [(fault, 1) for fault in LOST],
+    ids=lambda v: str(v)[:40],
+)
+def test_a_request_that_may_have_been_answered_without_us_is_reported_and_a_refused_one_is_not(
+    fault: Reply, lost: int
+) -> None:
+    reports: list[int] = []
+
+    def report() -> bool:
+        reports.append(len(server.asked))
+        return True
+
+    with models(in_turn(fault, Say("hi"))) as (client, server, _):
+        assert client.complete(ASK, deadline_s=20, lost=report).text == "hi"
+    assert reports == [1] * lost  # before the second request goes out
+
+
+def test_what_was_lost_is_not_asked_again_where_the_caps_leave_no_room() -> None:
     with (
-        models(in_turn(Say("x" * (MAX_REPLY_CHARS + 1)))) as (client, server, _),
-        pytest.raises(ModelFailed, match="characters"),
+        models(in_turn(BreakOff())) as (client, server, pauses),
+        pytest.raises(ModelFailed, match="the caps leave no room to ask again") as caught,
     ):
-        client.complete(ASK, deadline_s=10)
-    assert len(server.asked) == 1
+        client.complete(ASK, deadline_s=20, lost=lambda: False)
+    assert len(server.asked) == 1 and pauses == [] and not caught.value.hopeless
 
 
 def test_a_slow_drip_ends_at_the_timeout_and_not_at_the_last_byte() -> None:
     with models(in_turn(Drip(0.2)), retries=0) as (client, _, _):
         began = time.monotonic()
         with pytest.raises(ModelFailed):
-            client.complete(ASK, deadline_s=20)
+            client.complete(ASK, deadline_s=20, lost=again)
     assert time.monotonic() - began < 5
 
 
@@ -195,17 +228,37 @@ def test_an_endpoint_without_structured_output_is_asked_in_words_from_then_on() 
 
     request = replace(ASK, schema='{"type": "object"}')
     with models(script) as (client, server, pauses):
-        assert client.complete(request, deadline_s=10).text == "{}"
-        assert client.complete(request, deadline_s=10).text == "{}"
+        assert client.complete(request, deadline_s=10, lost=again).text == "{}"
+        assert client.complete(request, deadline_s=10, lost=again).text == "{}"
     assert ["response_format" in asked.body for asked in server.asked] == [True, False, False]
     assert pauses == [0.0]
+
+
+def test_a_named_server_is_told_the_limit_in_both_ways_and_one_that_refuses_that_in_one() -> None:
+    def script(asked: Asked) -> Reply:
+        if "max_tokens" in asked.body:
+            return Refuse(
+                400, "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported"
+            )
+        return Say("{}")
+
+    with models(in_turn(Say("hi"))) as (client, server, _):
+        client.complete(ASK, deadline_s=10, lost=again)
+    assert (server.asked[0].body["max_tokens"], server.asked[0].body["max_completion_tokens"]) == (500, 500)
+    request = replace(ASK, schema='{"type": "object"}')
+    with models(script) as (client, server, pauses):
+        for _ in range(2):
+            assert client.complete(request, deadline_s=10, lost=again).text == "{}"
+    assert ["max_tokens" in asked.body for asked in server.asked] == [True, False, False]
+    assert all("response_format" in asked.body for asked in server.asked) and pauses == [0.0]
 
 
 def test_requests_are_spread_over_the_minute_where_a_rate_is_set() -> None:
     with models(in_turn(Say("hi")), requests_per_minute=300.0) as (client, server, _):
         began = time.monotonic()
         threads = [
-            threading.Thread(target=client.complete, args=(ASK,), kwargs={"deadline_s": 30}) for _ in range(4)
+            threading.Thread(target=client.complete, args=(ASK,), kwargs={"deadline_s": 30, "lost": again})
+            for _ in range(4)
         ]
         for thread in threads:
             thread.start()
@@ -229,7 +282,8 @@ def test_no_more_requests_are_under_way_than_allowed() -> None:
 
     with models(script, parallel=2) as (client, _, _):
         threads = [
-            threading.Thread(target=client.complete, args=(ASK,), kwargs={"deadline_s": 30}) for _ in range(6)
+            threading.Thread(target=client.complete, args=(ASK,), kwargs={"deadline_s": 30, "lost": again})
+            for _ in range(6)
         ]
         for thread in threads:
             thread.start()
@@ -245,7 +299,7 @@ def test_nothing_is_traced_unless_the_operator_asks_for_it() -> None:
     try:
         with models(in_turn(Say("hi"))) as (client, _, _):
             began = time.monotonic()
-            assert client.complete(ASK, deadline_s=10).text == "hi"
+            assert client.complete(ASK, deadline_s=10, lost=again).text == "hi"
             assert time.monotonic() - began < 5
     finally:
         del os.environ["LANGSMITH_ENDPOINT"]

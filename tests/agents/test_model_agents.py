@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from agents.asking import ModelFailed
+from agents.calls import ModelFailed
 from agents.coder import ModelCoder
 from agents.compiler import ModelCompiler
 from agents.critic import ModelCritic
@@ -108,6 +108,10 @@ def test_a_coder_writes_what_its_move_asks_for(move: Move) -> None:
         "output 0 is off",
     ):
         assert words in prompt
+    assert f"Move: {move.value}." in prompt.rpartition("# Your task")[2]
+    assert f"\n- {move.value}: " in desk.models.requests[0].messages[0].text, (
+        "its words are in the prompt file"
+    )
     assert ("candidate 000-000, CUDA source" in prompt) == (
         move in (Move.IMPROVE, Move.COMBINE, Move.SIMPLIFY)
     )

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from agents.allowance import Caps
-from agents.asking import ModelRequest
+from agents.calls import ModelRequest
 from agents.endpoint import ModelChoice, parse_models
 from agents.planner import BOTTLENECKS, ModelPlanner
 from agents.rules.planner import RulesPlanner
@@ -33,7 +33,7 @@ def planner(desk: Desk, coders: str = "m") -> ModelPlanner:
 def slots_of(request: ModelRequest) -> dict[int, tuple[str, list[str]]]:
     """Open slots of a planner's prompt: number -> move and suggested parents."""
     found = re.findall(
-        r"^- slot (\d+): move (\w+) .*?suggested parents: (.*?)(?:;.*)?$", request.messages[1].text, re.M
+        r"^- slot (\d+): move (\w+); suggested parents: (.*?)(?:;.*)?$", request.messages[1].text, re.M
     )
     return {int(n): (move, [] if names == "none" else names.split(", ")) for n, move, names in found}
 
@@ -206,6 +206,13 @@ def test_the_planners_prompt_has_all_that_is_known() -> None:
         assert words in prompt
     assert desk.journal.calls[0].decision.startswith("3 ideas: Read x once")
     assert desk.models.requests[0].schema is not None
+
+
+@pytest.mark.parametrize("move", [move for move in Move if move.by_model])
+def test_the_planners_prompt_file_explains_every_move(move: Move) -> None:
+    desk = Desk(eager)
+    planner(desk).plan(opening(), Random(0))
+    assert f"\n- {move.value}: " in desk.models.requests[0].messages[0].text
 
 
 def test_the_coders_ensemble_is_what_the_bandit_draws_from() -> None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from agents import sections
+from agents import program_sections, scene_sections
 from agents.answers import parse_program
 from agents.planner import BUDGETS
-from agents.prompting import cut, material
+from agents.prompting import NONE, cut, material
 from agents.schemas import Failure, Member, Neighbour, Notes, RepairRequest, Scene, short_id
 from memory.records import (
     Diagnostic,
@@ -49,7 +49,7 @@ def noted(**notes: tuple[object, ...]) -> Notes:
 
 
 def test_the_problem_is_its_tensors_operations_and_source() -> None:
-    text = sections.problem_section(scene())
+    text = scene_sections.problem_section(scene())
     assert "- x (input): f32[33, 40]" in text and "- weight (parameter): f32[40]" in text
     assert "- output 0, relu: f32[33, 40]" in text
     assert (
@@ -62,7 +62,7 @@ def test_the_problem_is_its_tensors_operations_and_source() -> None:
 def test_strides_are_said_where_a_tensor_is_not_contiguous() -> None:
     turned = TensorSpec(shape=(33, 40), dtype=DType.F32, strides=(1, 33))
     graph = PROBLEM.graph.model_copy(update={"values": {**PROBLEM.graph.values, "x": turned}})
-    text = sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
+    text = scene_sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
     assert "- x (input): f32[33, 40], strides [1, 33]" in text
 
 
@@ -70,14 +70,14 @@ def test_every_kind_of_argument_is_said() -> None:
     args = ("x", 1, 2.5, True, None, ("x", 3), SpecialArgument(float="-inf"), SpecialArgument(text="none"))
     node = Node(name="y", op="aten.odd.default", args=args, kwargs={"dim": 0}, outputs=("relu", None))
     graph = PROBLEM.graph.model_copy(update={"nodes": (node,)})
-    text = sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
+    text = scene_sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
     assert "aten.odd.default(x, 1, 2.5, True, None, [x, 3], -inf, none, dim=0)" in text
 
 
 def test_the_shapes_of_the_reduced_twin_are_said() -> None:
     with_twin = replace(scene(), twin=scaled_relu_problem(3, 40))
-    assert "Verified at reduced shapes too (x [3, 40])" in sections.problem_section(with_twin)
-    assert "reduced" not in sections.problem_section(scene())
+    assert "Verified at reduced shapes too (x [3, 40])" in scene_sections.problem_section(with_twin)
+    assert "reduced" not in scene_sections.problem_section(scene())
 
 
 def test_a_long_graph_is_cut_and_says_how_much_is_left() -> None:
@@ -85,8 +85,8 @@ def test_a_long_graph_is_cut_and_says_how_much_is_left() -> None:
         Node(name=f"n{i}", op="aten.relu.default", args=("x",), outputs=("relu",)) for i in range(500)
     )
     graph = PROBLEM.graph.model_copy(update={"nodes": nodes})
-    text = sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
-    assert text.count("aten.relu.default(x)") == sections.SHOWN_NODES == 120
+    text = scene_sections.problem_section(scene(problem=PROBLEM.model_copy(update={"graph": graph})))
+    assert text.count("aten.relu.default(x)") == scene_sections.SHOWN_NODES == 120
     assert "... and 380 more operations" in text
 
 
@@ -98,7 +98,7 @@ def test_the_floor_is_the_rooflines_with_its_arithmetic(dtype: DType, flops: int
     problem = PROBLEM.model_copy(update={"graph": graph, "work": Work(flops=flops, min_bytes=10**9)})
     assert problem.dtype is dtype
     floor = floor_us(problem.work, dtype, H200)
-    text = sections.floor_section(replace(scene(problem=problem), floor_us=floor))
+    text = scene_sections.floor_section(replace(scene(problem=problem), floor_us=floor))
     memory, compute = (float(n) for n in re.findall(r"= (\d+\.\d\d) µs", text))
     assert max(memory, compute) == pytest.approx(floor, abs=0.01)
     assert f"Floor: {floor:.2f} µs, bound by {'memory' if memory > compute else 'arithmetic'}" in text
@@ -107,11 +107,11 @@ def test_the_floor_is_the_rooflines_with_its_arithmetic(dtype: DType, flops: int
 
 def test_a_problem_without_bytes_has_a_floor_all_the_same() -> None:
     empty = PROBLEM.model_copy(update={"work": Work(flops=0, min_bytes=0)})
-    assert "intensity 0.00" in sections.floor_section(replace(scene(problem=empty), floor_us=0.0))
+    assert "intensity 0.00" in scene_sections.floor_section(replace(scene(problem=empty), floor_us=0.0))
 
 
 def test_the_gpu_is_said_with_its_limits() -> None:
-    text = sections.gpu_section(H200)
+    text = scene_sections.gpu_section(H200)
     assert (
         "H200 (Hopper sm_90a): 132 SMs" in text
         and f"{H200.smem_per_block_bytes:,} bytes of shared memory" in text
@@ -145,22 +145,40 @@ MIXED = scaled_relu_program(
     ],
 )
 def test_a_programs_text_reads_back_as_the_same_program(program: Program) -> None:
-    source, plan = (m[3] for m in MARKED.finditer(sections.program_text("k", program)))
+    source, plan = (m[3] for m in MARKED.finditer(program_sections.program_text("k", program)))
     plan = json.dumps({**json.loads(plan), "idea": "i"})
     found = parse_program(f"```cuda\n{source}\n```\n```json\n{plan}\n```").program
     assert found == program.model_copy(update={"source": program.source.rstrip() + "\n"})
 
 
 def test_a_passed_candidate_is_a_line_with_time_bottleneck_and_values() -> None:
-    text = sections.member_line(member("run-001-002", 50.0))
+    text = program_sections.member_line(member("run-001-002", 50.0))
     assert text.startswith(
         "- 001-002 (recipe): 50.00 µs (modelled), 2.00x eager, memory-bound, 10% of the floor"
     )
     assert "idea: an idea" in text and text.endswith("at BLOCK=128") and "\n" not in text
 
 
+@pytest.mark.parametrize(
+    ("move", "parents", "said"),
+    [
+        (None, (), "recipe"),
+        ("write", (), "recipe, write"),
+        ("combine", ("run-000-001", "run-000-002-r1"), "recipe, combine of 000-001, 000-002-r1"),
+    ],
+)
+def test_a_candidates_line_says_how_it_came_about(
+    move: str | None, parents: tuple[str, ...], said: str
+) -> None:
+    found = member("run-001-002")
+    origin = found.candidate.origin.model_copy(update={"move": move})
+    candidate = found.candidate.model_copy(update={"origin": origin, "parents": parents})
+    text = program_sections.member_line(replace(found, candidate=candidate))
+    assert text.startswith(f"- 001-002 ({said}): ")
+
+
 def test_a_failed_candidate_is_a_line_with_its_reason() -> None:
-    text = sections.member_line(member("run-001-002-r1", status=Status.INCORRECT))
+    text = program_sections.member_line(member("run-001-002-r1", status=Status.INCORRECT))
     assert text == "- 001-002-r1 (recipe): incorrect: it broke; idea: an idea"
 
 
@@ -174,17 +192,17 @@ def test_a_short_id_is_the_same_in_every_repetition_of_a_run(candidate_id: str, 
 
 
 def test_a_profile_is_said_step_by_step_with_who_knows_it() -> None:
-    text = sections.profile_text(member("a").evaluation)
+    text = program_sections.profile_text(member("a").evaluation)
     assert text.startswith("Bottleneck: memory. k takes most of it\n- k (modelled): ")
     assert "occupancy 0.9" in text and "dram_bytes 1,000,000" in text
-    assert "did not pass" in sections.profile_text(member("a", status=Status.INCORRECT).evaluation)
+    assert "did not pass" in program_sections.profile_text(member("a", status=Status.INCORRECT).evaluation)
 
 
 def test_the_population_is_best_first_and_at_most_a_dozen() -> None:
     members = [member(f"run-001-{i:03d}", 10.0 + i) for i in range(20)]
-    text = sections.population_section(members)
+    text = program_sections.population_section(members)
     assert re.findall(r"^- (\d+-\d+)", text, re.MULTILINE) == [f"001-{i:03d}" for i in range(12)]
-    assert sections.population_section(()) == sections.NONE
+    assert program_sections.population_section(()) == NONE
 
 
 def neighbour(identity: str, speedup: float, **changes: object) -> Neighbour:
@@ -193,7 +211,7 @@ def neighbour(identity: str, speedup: float, **changes: object) -> Neighbour:
 
 
 def test_neighbours_come_slowest_first_so_that_the_best_stands_nearest_to_the_task() -> None:
-    text = sections.neighbours_section(
+    text = program_sections.neighbours_section(
         [neighbour("best", 9.0), neighbour("slow", 1.5), neighbour("fast", 4.0)]
     )
     assert re.findall(r"Innovation (\w+): (\d\.\d\d)x", text) == [
@@ -201,7 +219,7 @@ def test_neighbours_come_slowest_first_so_that_the_best_stands_nearest_to_the_ta
         ("fast", "4.00"),
         ("best", "9.00"),
     ]
-    assert sections.neighbours_section(()) == sections.NONE
+    assert program_sections.neighbours_section(()) == NONE
 
 
 def test_a_refusal_shows_the_first_findings_and_counts_the_rest() -> None:
@@ -209,7 +227,9 @@ def test_a_refusal_shows_the_first_findings_and_counts_the_rest() -> None:
         Diagnostic(stage=Stage.COMPILE, rule="undefined", message=f"no {i}", line=i, excerpt=f"use({i});")
         for i in range(1, 12)
     )
-    text = sections.refusal_section(RepairRequest(2, Status.COMPILE_ERROR, findings, "Mend the lines."))
+    text = program_sections.refusal_section(
+        RepairRequest(2, Status.COMPILE_ERROR, findings, "Mend the lines.")
+    )
     assert text.startswith("Status compile_error, repair 2. Mend the lines.")
     assert "compile, undefined (line 8)>>\nno 8\nuse(8);" in text and "no 9" not in text
     assert text.endswith("... and 3 more findings")
@@ -217,8 +237,8 @@ def test_a_refusal_shows_the_first_findings_and_counts_the_rest() -> None:
 
 def test_sections_without_content_say_so() -> None:
     empty = Notes()
-    assert sections.failures_section(empty) == sections.lessons_section(empty) == sections.NONE
-    assert sections.hints_section(empty) == "None."
+    assert scene_sections.failures_section(empty) == scene_sections.lessons_section(empty) == NONE
+    assert scene_sections.hints_section(empty) == "None."
 
 
 # --- strangers' words -----------------------------------------------------------------------------------------
@@ -226,7 +246,12 @@ def test_sections_without_content_say_so() -> None:
 
 def attacked_problem() -> Scene:
     target = PROBLEM.target.model_copy(update={"source": f"# {ATTACK}\n{PROBLEM.target.source}"})
-    return scene(problem=PROBLEM.model_copy(update={"target": target, "name": ATTACK}))
+    node = Node(
+        name="odd", op="aten.odd.default", args=("x", SpecialArgument(text=ATTACK)), outputs=("mul",),
+        kwargs={"mode": SpecialArgument(text=ATTACK)},
+    )  # fmt: skip
+    graph = PROBLEM.graph.model_copy(update={"nodes": (node, *PROBLEM.graph.nodes)})
+    return scene(problem=PROBLEM.model_copy(update={"target": target, "name": ATTACK, "graph": graph}))
 
 
 def attacked_member(status: Status = Status.PASSED) -> Member:
@@ -251,16 +276,16 @@ FINDING = Diagnostic(stage=Stage.COMPILE, rule="e", message=ATTACK, excerpt=ATTA
 @pytest.mark.parametrize(
     "render",
     [
-        lambda: sections.problem_section(attacked_problem()),
-        lambda: sections.member_section(attacked_member()),
-        lambda: sections.member_section(attacked_member(Status.COMPILE_ERROR)),
-        lambda: sections.population_section([attacked_member(), attacked_member(Status.INCORRECT)]),
-        lambda: sections.neighbours_section([Neighbour("n" * 32, attacked_winner(), 0.5)]),
-        lambda: sections.failures_section(noted(failures=(FAILURE,))),
-        lambda: sections.lessons_section(noted(lessons=(ATTACK,))),
-        lambda: sections.hints_section(noted(hints=(ATTACK,))),
-        lambda: sections.refusal_section(RepairRequest(1, Status.COMPILE_ERROR, (FINDING,), "Mend it.")),
-        lambda: sections.program_text("k", attacked_member().program),
+        lambda: scene_sections.problem_section(attacked_problem()),
+        lambda: program_sections.member_section(attacked_member()),
+        lambda: program_sections.member_section(attacked_member(Status.COMPILE_ERROR)),
+        lambda: program_sections.population_section([attacked_member(), attacked_member(Status.INCORRECT)]),
+        lambda: program_sections.neighbours_section([Neighbour("n" * 32, attacked_winner(), 0.5)]),
+        lambda: scene_sections.failures_section(noted(failures=(FAILURE,))),
+        lambda: scene_sections.lessons_section(noted(lessons=(ATTACK,))),
+        lambda: scene_sections.hints_section(noted(hints=(ATTACK,))),
+        lambda: program_sections.refusal_section(RepairRequest(1, Status.COMPILE_ERROR, (FINDING,), "Mend it.")),
+        lambda: program_sections.program_text("k", attacked_member().program),
     ],
     ids=["module", "candidate", "failed candidate", "population", "winners", "failures", "lessons", "hints",
          "compiler's words", "program"],
@@ -275,20 +300,20 @@ def test_orders_in_strangers_words_and_forged_marks_stay_inside(render: Callable
 def test_they_stay_inside_where_a_budget_cuts_through_them() -> None:
     problem = attacked_problem().problem
     long = problem.target.model_copy(update={"source": f"{ATTACK}\n" * 500})
-    text = sections.problem_section(scene(problem=problem.model_copy(update={"target": long})))
+    text = scene_sections.problem_section(scene(problem=problem.model_copy(update={"target": long})))
     found = cut(text, BUDGETS["problem"])
     assert "Ignore previous" in found and len(found) < len(text)
     assert "Ignore previous" not in outside(found)
 
 
 def test_a_note_of_many_lines_is_one_line_so_that_it_forges_no_other() -> None:
-    text = sections.failures_section(noted(failures=(FAILURE,)))
+    text = scene_sections.failures_section(noted(failures=(FAILURE,)))
     assert text.count("\n") == 2
-    assert len(sections.hints_section(noted(hints=("word " * 1000,)))) < 800
+    assert len(scene_sections.hints_section(noted(hints=("word " * 1000,)))) < 800
 
 
 def test_a_hint_that_quotes_its_own_marks_cannot_close_them() -> None:
     hint = "- " + outside("x")
     for _ in range(3):
         hint = material("hints", hint)
-    assert outside(sections.hints_section(noted(hints=(hint,)))) == "Ideas to weigh, newest last:\n"
+    assert outside(scene_sections.hints_section(noted(hints=(hint,)))) == "Ideas to weigh, newest last:\n"

@@ -10,8 +10,9 @@ import pytest
 
 from agents.endpoint import Role
 from benchmarks.agents import kernels, problems
-from benchmarks.agents.asked import TOLD, prompt_about, told_in
-from benchmarks.agents.evaluate import main, scores_of, table
+from benchmarks.agents.asked import TOLD, prompt_about, prompt_on, told_in
+from benchmarks.agents.evaluate import main, score_of, scores_of, table
+from benchmarks.agents.generations import GENERATIONS
 from benchmarks.agents.record import RECORDED, Recording, judged, keep, read, recording_of
 from benchmarks.agents.situations import SITUATIONS
 from memory.records import Diagnostic, Evaluation, Problem, Program, Status
@@ -80,7 +81,9 @@ def test_a_recording_is_of_the_situation_as_it_is_now(name: str) -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_prompt_says_what_a_reader_needs(name: str) -> None:
-    for score in scores_of(SITUATIONS[name], read(name)):
+    scores = scores_of(SITUATIONS[name], read(name))
+    assert scores or SITUATIONS[name].status is Status.SUSPICIOUS
+    for score in scores:
         assert not score.missing, score
         assert score.present
 
@@ -118,7 +121,42 @@ def test_the_same_program_without_its_flaw_passes(name: str, simulated_h200: Dev
     assert evaluation.status is Status.PASSED, evaluation.diagnostics
 
 
-def test_situations_cover_every_kind_of_verdict_that_is_mended_and_the_slow() -> None:
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_the_critic_is_told_what_it_needs_on_a_generation(name: str) -> None:
+    score = score_of(GENERATIONS[name])
+    assert score.role == "critic" and score.present and not score.missing, score
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_every_fact_about_a_verdict_of_a_generation_is_missed_where_the_verdicts_say_nothing(
+    name: str, tmp_path: Path
+) -> None:
+    generation = GENERATIONS[name]
+    for one in (*generation.tried, *generation.survivors):
+        recorded = read(one.recorded)
+        keep(recorded.model_copy(update={"evaluation": blank(recorded.evaluation)}), tmp_path)
+    assert score_of(generation, tmp_path).missing
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_no_fact_of_a_generation_is_found_where_its_words_are_not(name: str) -> None:
+    told = " ".join(told_in(prompt_on(GENERATIONS[name])).split())
+    for fact in GENERATIONS[name].facts:
+        assert fact.told_in(told)
+        assert not fact.told_in(re.sub(fact.pattern, "", told)), fact
+
+
+def test_a_generation_is_of_one_problem_and_its_ideas_do_not_name_a_flaw() -> None:
+    for generation in GENERATIONS.values():
+        recorded = [read(one.recorded) for one in (*generation.tried, *generation.survivors)]
+        assert len({r.problem.content_hash() for r in recorded}) == 1, generation.name
+        # What is told of a candidate is its verdict: the critic gets no program.
+        assert all(r.program.source not in prompt_on(generation).user for r in recorded)
+    told = {one.recorded for generation in GENERATIONS.values() for one in generation.tried}
+    assert {name for name, found in SITUATIONS.items() if found.status is Status.SUSPICIOUS} <= told
+
+
+def test_situations_cover_every_kind_of_verdict_that_is_mended_the_slow_and_the_suspicious() -> None:
     found = {situation.status for situation in SITUATIONS.values()}
     assert found == {
         Status.PASSED,
@@ -127,6 +165,7 @@ def test_situations_cover_every_kind_of_verdict_that_is_mended_and_the_slow() ->
         Status.COMPILE_ERROR,
         Status.SANITIZER_ERROR,
         Status.INCORRECT,
+        Status.SUSPICIOUS,
     }
     assert {path.stem for path in RECORDED.glob("*.json")} == set(SITUATIONS)
 
@@ -144,7 +183,7 @@ def test_a_program_is_not_taken_for_what_is_said_of_it() -> None:
 @pytest.mark.parametrize(("name", "role"), [("uncovered_tail", Role.CODER), ("low_occupancy", Role.PLANNER)])
 def test_a_prompt_is_the_one_that_the_agent_would_send(name: str, role: Role) -> None:
     prompt = prompt_about(read(name), role)
-    assert f"# {TOLD[role]}\n" in prompt.user
+    assert all(f"# {title}\n" in prompt.user for title in TOLD[role])
     assert "Text between `<<material ...>>`" in prompt.system
 
 

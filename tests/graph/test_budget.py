@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agents.allowance import Caps
+from benchmarks.scale.measure import MODULE
+from benchmarks.scale.synthetic import SyntheticPool
 from graph.budget import Budget, Deadline, Spent
+from graph.build import open_store
+from graph.session import capture_target, continue_run, record_run
+from graph.settings import resolve_settings
 from memory.events import Spend
+from memory.records import Evaluation, Stage
+from tools.target import parse_target
+from tools.worker import EvaluationJob
 
 
 @pytest.mark.parametrize(
@@ -41,3 +51,42 @@ def test_a_deadline_passes_when_its_seconds_are_over() -> None:
     assert deadline.left_s() == 1.0 and not deadline.passed
     now[0] = 105.0
     assert deadline.passed
+
+
+def test_a_deadline_passes_too_when_the_seconds_on_the_device_are_used() -> None:
+    deadline = Deadline(lambda: 0.0)
+    deadline.set(5.0, 2.0)
+    deadline.use_device(1.5)
+    assert not deadline.passed
+    deadline.use_device(0.5)
+    assert deadline.passed and deadline.left_s() == 5.0
+    deadline.set(5.0)
+    deadline.use_device(1e9)
+    assert not deadline.passed
+
+
+class SlowPool(SyntheticPool):
+    """Every verdict takes a second on the device, and some elsewhere."""
+
+    def evaluate(self, job: EvaluationJob) -> Evaluation | None:
+        """See EvaluationPool."""
+        found = super().evaluate(job)
+        seconds = {Stage.COMPILE.value: 5.0, Stage.SANITIZE.value: 0.25, Stage.TIMING.value: 0.75}
+        return found.model_copy(update={"seconds": seconds}) if found is not None else None
+
+
+@pytest.mark.parametrize(("budget_s", "judged"), [(10.0, range(10, 13)), (None, range(16, 17))])
+def test_no_program_is_judged_once_the_devices_seconds_are_used(
+    tmp_path: Path, budget_s: float | None, judged: range
+) -> None:
+    """Those under way are finished, and so is the first generation, which has eight."""
+    settings = resolve_settings(
+        home=tmp_path, export_dir=tmp_path / "out", device="simulator", population=8, generations=2, patience=99,
+        soak_trials=0, device_budget_s=budget_s,
+    )  # fmt: skip
+    pool = SlowPool(settings.device_spec.name)
+    captured = capture_target(parse_target(str(MODULE)), settings)
+    with open_store(settings) as store:
+        run = record_run(captured, settings, store)
+        continue_run(run, store, settings, lambda _: None, pool=pool)
+    assert len(pool.asked) in judged

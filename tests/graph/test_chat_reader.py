@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.asking import ModelFailed
+from agents.calls import ModelFailed
 from agents.interpreter import ModelInterpreter
 from graph.chat_intents import Explain, Hint, ListRuns, Optimize, Status
 from graph.chat_reader import CallLog, ModelReader, Reading

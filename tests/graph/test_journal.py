@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.asking import Call, ModelFailed
+from agents.calls import Call, ModelFailed
 from agents.endpoint import Role
 from graph.budget import Deadline
 from graph.journal import StoreJournal

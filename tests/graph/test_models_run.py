@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -289,9 +289,24 @@ def test_a_run_ends_honestly_whatever_the_endpoint_does(stormy: Ran) -> None:
     assert len(silent) == 3
 
 
-def test_what_was_never_answered_costs_nothing(stormy: Ran) -> None:
-    answered = [e for e in stormy.events if e.agent == "model" and e.tokens_in is not None]
-    assert stormy.summary["spend"]["tokens_in"] == 1000 * len(answered)
+def test_what_was_refused_costs_nothing_and_what_was_lost_counts_at_its_most(stormy: Ran) -> None:
+    calls = [e for e in stormy.events if e.agent == "model"]
+    spend = stormy.summary["spend"]
+    assert spend["tokens_in"] == sum(e.tokens_in or 0 for e in calls)
+    (planner,) = (e for e in calls if e.role == "planner")  # after two 429s
+    assert (planner.tokens_in, planner.tokens_out) == (1000, 200)
+    by_words = {
+        words: event
+        for event in calls
+        for words in ("cannot be reached", "characters", "no answer within 3 s")
+        if event.role == "coder" and words in (event.failure or "")
+    }
+    for words in ("cannot be reached", "no answer within 3 s"):
+        lost = by_words[words]
+        assert lost.tokens_out == 3 * 16_384, "three requests whose answers never came"
+        assert lost.tokens_in is not None and lost.tokens_in > 3 * len(lost.prompt.encode())
+        assert lost.cost_usd == pytest.approx((lost.tokens_in * 1.25 + lost.tokens_out * 10) / 1e6)
+    assert (by_words["characters"].tokens_in, by_words["characters"].tokens_out) == (1000, 200)
 
 
 # --- money, time, and a kill ----------------------------------------------------------------------------------
@@ -342,13 +357,21 @@ def test_a_killed_run_asks_nothing_again_that_was_answered_and_takes_hints(workp
 
 
 def test_a_cap_on_tokens_stops_the_search_before_it_is_passed_and_leaves_the_best(workplace: Path) -> None:
-    cap = ("--max-tokens", "9000", "--population", "4", "--generations", "6")
-    limits = {"WARPSMITH_MAX_OUTPUT_TOKENS": "4000"}
-    ran = run(workplace, team(lambda _: Say(program_answer())), *cap, home="capped", **limits)
+    """A tokenizer that makes a token of every byte, and answers as long as they may be."""
+
+    def script(asked: Asked) -> Reply:
+        reply = team(lambda _: Say(program_answer()))(asked)
+        assert isinstance(reply, Say)
+        return replace(
+            reply, tokens_in=len(asked.text.encode()), tokens_out=asked.body["max_completion_tokens"]
+        )
+
+    cap = ("--max-tokens", "60000", "--population", "4", "--generations", "6")
+    ran = run(workplace, script, *cap, home="capped", WARPSMITH_MAX_OUTPUT_TOKENS="4000")
     assert ran.code == 0 and ran.summary["best_us"] is not None
-    assert 0 < ran.summary["spend"]["tokens_in"] + ran.summary["spend"]["tokens_out"] <= 9000
-    assert any("cap of 9,000 tokens leaves no room" in (e.failure or "") for e in ran.events)
-    assert max(row.candidate.generation for row in ran.candidates) < 3
+    assert 30_000 < ran.summary["spend"]["tokens_in"] + ran.summary["spend"]["tokens_out"] <= 60_000
+    assert any("cap of 60,000 tokens leaves no room" in (e.failure or "") for e in ran.events)
+    assert ran.judged(1) and max(row.candidate.generation for row in ran.candidates) < 3
 
 
 def test_without_a_key_or_server_the_run_says_that_rules_play(workplace: Path) -> None:

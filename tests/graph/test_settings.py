@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -53,10 +54,24 @@ def test_a_bad_value_is_named(given: dict[str, object], words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_a_misspelt_setting_in_the_file_is_refused(elsewhere: Path) -> None:
+def test_a_misspelt_setting_in_the_file_is_refused_by_its_name(elsewhere: Path) -> None:
     (elsewhere / "warpsmith.toml").write_text("populatoin = 3\n")
-    with pytest.raises(BadInput, match="populatoin"):
+    with pytest.raises(BadInput, match=r"^there is no setting 'populatoin'; did you mean 'population'\?$"):
         resolve_settings()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'openai_apikey = "{}"', 'api_key = "{}"', '[openai]\nkey = "{}"', 'openai_api_key = ["{}"]',
+        'openai_base_url = ["http://user:{}@host/v1"]',
+    ],
+)  # fmt: skip
+def test_a_key_in_a_wrong_place_is_not_printed(elsewhere: Path, line: str) -> None:
+    (elsewhere / "warpsmith.toml").write_text(line.format(KEY) + "\n")
+    with pytest.raises(BadInput, match=r"^(there is no )?setting '") as caught:
+        resolve_settings()
+    assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_architecture_may_stand_for_a_gpu() -> None:
