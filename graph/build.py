@@ -153,7 +153,7 @@ def checkpoints_path(settings: Settings) -> Path:
 @contextmanager
 def open_archive(settings: Settings) -> Iterator[Archive]:
     """The innovation archive: a Chroma server where one is named, else a folder under `home`."""
-    where = settings.archive_url or prepare_home(settings) / "archive"
+    where = settings.archive_server or prepare_home(settings) / "archive"
     with Archive.open(where, HashEmbedder()) as archive:
         yield archive
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -88,13 +88,6 @@ class Settings(ModelSettings):
     review: bool = False
     """Pause for a person's approval before a winner is archived and exported."""
 
-    @field_validator("archive_url")
-    @classmethod
-    def _a_url(cls, url: str | None) -> str | None:
-        if url is not None and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
-            raise ValueError("not a URL such as http://10.0.0.1:8000, where `chroma run` serves")
-        return url
-
     @classmethod
     def settings_customise_sources(
         cls,
@@ -111,6 +104,16 @@ class Settings(ModelSettings):
     def root(self) -> Path:
         """`home` as an absolute path: workers and compilers run in other folders."""
         return self.home.expanduser().resolve()
+
+    @property
+    def archive_server(self) -> str | None:
+        """`archive_url`. Raises BadInput where it is no URL of a server."""
+        url = self.archive_url
+        if url is not None and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
+            raise BadInput(
+                f"archive URL {url!r} is not one such as http://10.0.0.1:8000, where `chroma run` serves"
+            )
+        return url
 
     @property
     def gpu_name(self) -> str:
@@ -165,7 +168,7 @@ def resolve_settings(**given: object) -> Settings:
     """Settings with the command line's values; None means not given. Raises BadInput naming the setting."""
     try:
         settings = Settings.model_validate({name: v for name, v in given.items() if v is not None})
-        _ = settings.gpu_name, settings.endpoint, settings.price_list
+        _ = settings.gpu_name, settings.archive_server, settings.endpoint, settings.price_list
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

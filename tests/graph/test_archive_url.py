@@ -24,12 +24,8 @@ def test_a_winner_of_one_home_is_found_from_another(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         found = warpsmith(tmp_path, "archive", "search", "relu", "--json", *shared, home="two")
         assert len(json.loads(found.stdout)) == 1, found.stdout + found.stderr
-        assert (
-            json.loads(warpsmith(tmp_path, "archive", "stats", "--json", *shared, home="two").stdout)[
-                "entries"
-            ]
-            == 1
-        )
+        counted = warpsmith(tmp_path, "archive", "stats", *shared, home="two")
+        assert counted.returncode == 0 and "relu" in counted.stdout, counted.stdout + counted.stderr
         process.kill()
         process.wait()
         # A server that is not there is found out before any work, and leaves no run behind.
@@ -42,5 +38,5 @@ def test_a_winner_of_one_home_is_found_from_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://", "ftp://here:8000", "shared/archive"])
 def test_an_archive_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(BadInput, match=r"'archive_url' is .* not a URL such as http"):
+    with pytest.raises(BadInput, match="is not one such as http"):
         resolve_settings(archive_url=url)

@@ -142,11 +142,11 @@ def test_every_node_judges_and_needs_no_file_of_the_machine_that_asks(
 ) -> None:
     job = EvaluationJob(scaled_relu_program(), case)
     first = full.evaluate(job)
-    assert first is not None and first.status is Status.PASSED, first.diagnostics
+    assert first is not None
+    assert first.status is Status.PASSED, first.diagnostics
     shutil.rmtree(tmp_path / "trials")
     # Both at once: the second actor gets its trials from the first's sender.
-    for evaluation in answers(full, [job, job]):
-        assert evaluation is not None and evaluation.status is Status.PASSED, evaluation.diagnostics
+    assert [one and one.status for one in answers(full, [job, job])] == [Status.PASSED] * 2
     assert [len(node.actors()) for node in cluster.nodes] == [1, 1]
     shelves = [len(list(shelf.glob("*/trial.json"))) for shelf in (home / "cache").glob("trials-*")]
     assert shelves == [len(case.trials)] * 2
