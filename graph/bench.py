@@ -43,10 +43,12 @@ from memory.lock import RunLock
 from memory.records import SCHEMA_VERSION, Evaluation, Run, RunStatus
 from memory.store import Store
 from tools.machine import gpus_present
-from tools.pool import LocalPool
+from tools.pool import EvaluationPool
 from tools.problem import Captured
 
-_UNRELATED = frozenset(("home", "export_dir", "archive_url", "workers", "review"))
+_UNRELATED = frozenset(
+    ("home", "export_dir", "archive_url", "pool", "ray_address", "ray_wait_s", "workers", "review")
+)
 """Settings that say where and how fast, and change no outcome."""
 
 
@@ -90,7 +92,7 @@ class _Shared:
     store: Store
     file: ResultsFile
     place: _Place
-    pool: LocalPool
+    pool: EvaluationPool
     captures: CapturesAhead
     tell: BenchListener
 

@@ -40,6 +40,7 @@ from graph.settings import Settings
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState
 from memory.archive import Archive
 from memory.embedding import HashEmbedder
+from memory.errors import ToolMissing
 from memory.records import Run
 from memory.store import Store
 from tools.pool import EvaluationPool, LocalPool
@@ -156,9 +157,16 @@ def checkpoints_path(settings: Settings) -> Path:
 @contextmanager
 def open_archive(settings: Settings) -> Iterator[Archive]:
     """The innovation archive: a Chroma server where one is named, else a folder under `home`."""
-    where = settings.archive_url or prepare_home(settings) / "archive"
+    where = settings.archive_server or prepare_home(settings) / "archive"
     with Archive.open(where, HashEmbedder()) as archive:
         yield archive
+
+
+def require_archive(settings: Settings) -> None:
+    """Refuse an archive's server that does not answer, before any work. Raises: ArchiveError."""
+    if settings.archive_url is not None:
+        with open_archive(settings):
+            return
 
 
 def open_saver(settings: Settings) -> AbstractContextManager[SqliteSaver]:
@@ -171,11 +179,34 @@ def worker_spec(settings: Settings) -> WorkerSpec:
     return WorkerSpec(settings.device_spec, settings.root / "cache")
 
 
-def open_pool(settings: Settings) -> LocalPool:
-    """Simulator workers, one for each core; on a GPU one worker owns it, with a spare, and the cores compile ahead."""
+def open_pool(settings: Settings) -> AbstractContextManager[EvaluationPool]:
+    """Simulator workers, one for each core; on a GPU one worker owns it, with a spare, and the cores compile ahead.
+
+    With `pool` ray, the same on each machine of a cluster. Raises: ToolMissing without Ray.
+    """
+    if settings.pool == "ray":
+        return _open_ray_pool(settings)
     if settings.on_gpu:
         return LocalPool(worker_spec(settings), 1, spares=1, compilers=settings.worker_count)
     return LocalPool(worker_spec(settings), settings.worker_count)
+
+
+def _open_ray_pool(settings: Settings) -> AbstractContextManager[EvaluationPool]:
+    try:
+        # Here and not above: Ray is optional, and slow to import.
+        from tools.ray_actor import SeatSpec
+        from tools.ray_pool import RayPool
+        from tools.ray_seats import Patience
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ToolMissing("`--pool ray` needs Ray: pip install 'warpsmith[ray]'") from error
+    # Each machine has its own `~`.
+    home = settings.home if settings.home.parts[:1] == ("~",) else settings.root
+    spec = SeatSpec(settings.device_spec, str(home / "cache"), spares=int(settings.on_gpu), compilers=0)
+    return RayPool(
+        spec, settings.workers, address=settings.ray_address, patience=Patience(settings.ray_wait_s)
+    )
 
 
 @contextmanager

@@ -18,9 +18,10 @@ from graph import doctor as doctoring
 from graph.bench import as_lines, run_bench, write_report
 from graph.bench_records import BenchResults
 from graph.bench_report import render_summary
-from graph.build import open_store
+from graph.build import open_pool, open_store, require_archive
 from graph.cli_archive import archive_app
 from graph.cli_options import (
+    ArchiveUrl,
     BaselinesOption,
     DeviceBudget,
     DeviceOption,
@@ -32,7 +33,9 @@ from graph.cli_options import (
     MaxCost,
     MaxTokens,
     Models,
+    Pool,
     Quiet,
+    RayAddress,
     Target,
     above_zero,
 )
@@ -140,6 +143,9 @@ def optimize(
     review_above: Annotated[
         float | None, typer.Option(min=1, help="with --review: only for at least this speedup [default: 1]")
     ] = None,
+    pool: Pool = None,
+    ray_address: RayAddress = None,
+    archive_url: ArchiveUrl = None,
     home: Home = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -153,19 +159,21 @@ def optimize(
         relative_tolerance=tolerance, soak_trials=soak_trials, workers=workers, seed=seed, export_dir=export_dir,
         review=review, review_above=review_above, patience=patience, islands=islands,
         max_evaluations=max_evaluations, models=models, max_cost_usd=max_cost_usd, max_tokens=max_tokens,
-        device_budget_s=device_budget_s, home=home,
+        device_budget_s=device_budget_s, pool=pool, ray_address=ray_address, archive_url=archive_url, home=home,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
     require_writable(settings.export_dir)
     with (
         interruptible("no run was begun") as interrupt,
         open_store(settings) as store,
+        open_pool(settings) as pooled,
         Display(quiet=quiet or as_json) as display,
     ):
+        require_archive(settings)
         run = start_run(parsed, settings, store, display.tell)
         interrupt.remedy = continue_with(run.id)
         display.announce(run, store.problem(run.problem_hash), settings)
-        outcome = continue_run(run, store, settings, display.tell)
+        outcome = continue_run(run, store, settings, display.tell, pool=pooled)
     conclude(outcome, as_json=as_json)
 
 
@@ -181,6 +189,9 @@ def resume(
         bool | None, typer.Option("--approve/--reject", help="answer a run that waits for review")
     ] = None,
     note: Annotated[str, typer.Option(help="why, for the record")] = "",
+    pool: Pool = None,
+    ray_address: RayAddress = None,
+    archive_url: ArchiveUrl = None,
     home: Home = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -194,8 +205,9 @@ def resume(
             if found.status is RunStatus.RUNNING:
                 display.announce(found, store.problem(found.problem_hash), resumed_settings(found, settings))
             outcome = resume_run(
-                found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations
-            )
+                found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations,
+                pool=pool, ray_address=ray_address, archive_url=archive_url,
+            )  # fmt: skip
     conclude(outcome, as_json=as_json)
 
 
@@ -307,6 +319,9 @@ def bench(
     baselines: BaselinesOption = None,
     generations: Annotated[int | None, typer.Option(min=1, help="generations at most, per problem")] = None,
     population: Annotated[int | None, typer.Option(min=1, max=1000, help="candidates per generation")] = None,
+    pool: Pool = None,
+    ray_address: RayAddress = None,
+    archive_url: ArchiveUrl = None,
     home: Home = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -316,8 +331,9 @@ def bench(
     Exit code 1 where a problem failed through the machine's fault: the same command tries it again.
     """
     settings = resolve_settings(
-        device=device, gpu=gpu, baselines=baselines, generations=generations, population=population, home=home
-    )
+        device=device, gpu=gpu, baselines=baselines, generations=generations, population=population, pool=pool,
+        ray_address=ray_address, archive_url=archive_url, home=home,
+    )  # fmt: skip
     require_writable(settings.export_dir, "run from another folder or set WARPSMITH_EXPORT_DIR")
     require_writable(out.parent)
     with (

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from graph.build import open_archive
-from graph.cli_options import Home, Json
+from graph.cli_options import ArchiveUrl, Home, Json
 from graph.printing import print_result
 from graph.settings import resolve_settings
 from graph.tables import archive_table, hits_table
@@ -26,11 +26,12 @@ def archive_search(
     operation: Annotated[str | None, typer.Option(help="only with this operation, such as softmax")] = None,
     dtype: Annotated[DType | None, typer.Option(help="only of this dtype")] = None,
     arch: Annotated[str | None, typer.Option(help="only of this architecture")] = None,
+    archive_url: ArchiveUrl = None,
     home: Home = None,
     as_json: Json = False,
 ) -> None:
     """Find verified winners by likeness."""
-    settings = resolve_settings(home=home)
+    settings = resolve_settings(home=home, archive_url=archive_url)
     where = ArchiveFilter(operations=(operation,) if operation else (), dtype=dtype, arch=arch)
     with open_archive(settings) as archive:
         hits = archive.search(query, limit=limit, where=where)
@@ -38,9 +39,9 @@ def archive_search(
 
 
 @archive_app.command("stats")
-def archive_stats(home: Home = None, as_json: Json = False) -> None:
+def archive_stats(archive_url: ArchiveUrl = None, home: Home = None, as_json: Json = False) -> None:
     """Count what the archive holds."""
-    settings = resolve_settings(home=home)
+    settings = resolve_settings(home=home, archive_url=archive_url)
     with open_archive(settings) as archive:
         stats = archive.stats()
     print_result(archive_table(stats), stats, as_json=as_json)

@@ -54,6 +54,26 @@ MaxTokens = Annotated[
     int | None,
     typer.Option("--max-tokens", min=1, help="tokens that the models may read and write at most"),
 ]
+Pool = Annotated[
+    str | None,
+    typer.Option(
+        "--pool", help="judge candidates on this machine (local) or on a Ray cluster (ray) [default: local]"
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        help="the cluster's head node, host:port [default: the cluster this machine is in, else one of its own]",
+    ),
+]
+ArchiveUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--archive-url",
+        help="a Chroma server for the archive, such as http://10.0.0.1:8000 [default: under --home]",
+    ),
+]
 DeviceBudget = Annotated[
     float | None,
     typer.Option(

@@ -45,6 +45,7 @@ def examine(settings: Settings) -> list[Check]:
         _program("ncu", "hardware counters: install NVIDIA Nsight Compute"),
         _program("compute-sanitizer", "memory and race checks on a GPU: install the CUDA toolkit"),
         clang_tidy_check(clang_tidy_version()),
+        ray_check(ray_version()),
         _model_key(),
     ]
 
@@ -93,6 +94,20 @@ def clang_tidy_check(found: str | None) -> Check:
         "pip install 'warpsmith[analysis]'"
     )
     return Check("clang-tidy", False, found is not None, found or lost)
+
+
+def ray_version() -> str | None:
+    """Version of the installed Ray."""
+    try:
+        return version("ray")
+    except PackageNotFoundError:
+        return None
+
+
+def ray_check(found: str | None) -> Check:
+    """`found` is the installed version."""
+    lost = "not installed; without it candidates are judged on one GPU of one machine: pip install 'warpsmith[ray]'"
+    return Check("Ray", False, found is not None, found or lost)
 
 
 def _program(name: str, lost: str) -> Check:

@@ -189,8 +189,10 @@ def resume_run(
     answer: dict[str, str] | None = None,
     wall_s: float | None = None,
     generations: int | None = None,
+    **places: str | None,
 ) -> Outcome:
-    """Continue a run that was stopped or killed, under its own settings; limits given now win.
+    """Continue a run that was stopped or killed, under its own settings; limits given now win, and so do `places`: the
+    settings that say where work is done (`pool`, `ray_address`, `archive_url`).
 
     Raises: BadInput for a run that has ended.
     """
@@ -198,7 +200,7 @@ def resume_run(
         raise BadInput(
             f"run {run.id} has ended ({run.status.value.replace('_', ' ')}); see `warpsmith show {run.id}`"
         )
-    kept = resumed_settings(run, settings, wall_s=wall_s, generations=generations)
+    kept = resumed_settings(run, settings, wall_s=wall_s, generations=generations, **places)
     return continue_run(run, store, kept, tell, answer=answer)
 
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -57,7 +58,7 @@ class Settings(ModelSettings):
     gpu: str = "h200"
     """GPU that the simulator stands for: a name, or an architecture such as sm_90a."""
     workers: int = Field(default=0, ge=0, le=256)
-    """Evaluations at once; 0 means one per core, at most 8."""
+    """Evaluations at once; 0 means one per core, at most 8, and on a cluster one per GPU, or core, that it has."""
     population: int = Field(default=8, ge=1, le=1000)
     """Candidates per generation, and survivors kept."""
     generations: int = Field(default=5, ge=1, le=10_000)
@@ -94,7 +95,13 @@ class Settings(ModelSettings):
     examine: Literal["all", "simulator", "none"] = "all"
     """Closer looks at a winner on `cuda`: compute-sanitizer, Nsight Compute and the simulator, or fewer of them."""
     archive_url: str | None = None
-    """A Chroma server for the archive; None keeps it under `home`."""
+    """A Chroma server for the archive, `http(s)://host:port`; None keeps it under `home`."""
+    pool: Literal["local", "ray"] = "local"
+    """Where candidates are judged: by processes of this machine, or on the machines of a Ray cluster."""
+    ray_address: str | None = None
+    """The cluster's head node, `host:port`; None: the cluster that this machine belongs to, or its own."""
+    ray_wait_s: float = Field(default=180.0, gt=0)
+    """Seconds without any machine that can take work after which a run on a cluster ends; it can be resumed."""
     review: bool = False
     """Pause for a person's approval before a winner is archived and exported."""
     review_above: float = Field(default=1.0, ge=1)
@@ -116,6 +123,16 @@ class Settings(ModelSettings):
     def root(self) -> Path:
         """`home` as an absolute path: workers and compilers run in other folders."""
         return self.home.expanduser().resolve()
+
+    @property
+    def archive_server(self) -> str | None:
+        """`archive_url`. Raises BadInput where it is no URL of a server."""
+        url = self.archive_url
+        if url is not None and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
+            raise BadInput(
+                f"archive URL {url!r} is not one such as http://10.0.0.1:8000, where `chroma run` serves"
+            )
+        return url
 
     @property
     def gpu_name(self) -> str:
@@ -185,7 +202,7 @@ def resolve_settings(**given: object) -> Settings:
     """Settings with the command line's values; None means not given. Raises BadInput naming the setting."""
     try:
         settings = Settings.model_validate({name: v for name, v in given.items() if v is not None})
-        _ = settings.gpu_name, settings.endpoint, settings.price_list
+        _ = settings.gpu_name, settings.archive_server, settings.endpoint, settings.price_list
     except ValidationError as error:
         raise BadInput(_complaint(error)) from None  # pydantic's own words hold the values
     return settings

@@ -27,6 +27,7 @@ HOMES = {
     "langgraph": ("graph/",),
     "langchain_openai": ("agents/llm.py",),
     "chromadb": ("memory/chroma.py", "memory/archive.py"),
+    "ray": ("tools/ray_",),
     "streamlit": ("app.py", "ui/"),
 }
 MAX_MODULE_LINES = 400

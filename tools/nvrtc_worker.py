@@ -8,7 +8,6 @@ a source that reads files (refused before, see `tools/nvrtc_source.py`) or one t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 import weakref
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ from pathlib import Path
 from memory.errors import ToolMissing, WorkerLost
 from tools.nvrtc_child import FRAME_HEAD_BYTES, CompileJob, RawCompile, frame_lengths, send_frame
 from tools.nvrtc_records import RejectReason
+from tools.owned_folder import own_folder
 
 _START_TIMEOUT_S = 60.0
 _KEPT_VARIABLES = (
@@ -144,7 +143,7 @@ class CompileWorker:
 
 def _start(scratch: Path, memory_bytes: int) -> _Child:
     """Start a child and wait until it has loaded NVRTC."""
-    folder, lock_fd = _own_folder(scratch)
+    folder, lock_fd = own_folder(scratch, "worker")
     ours, theirs = socket.socketpair()
     environ = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).absolute()) for p in sys.path)
@@ -171,35 +170,6 @@ def _start(scratch: Path, memory_bytes: int) -> _Child:
         remedy = "pip install cuda-bindings cuda-core nvidia-cuda-nvrtc"
         raise ToolMissing(f"NVRTC cannot be used: {head.get('why')}; {remedy}")
     return child
-
-
-def _own_folder(scratch: Path) -> tuple[Path, int]:
-    """A folder for one worker and the descriptor of the lock that says its owner lives."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    _sweep(scratch)
-    name = uuid.uuid4().hex
-    fresh, folder = scratch / f"new-{name}", scratch / f"worker-{name}"
-    fresh.mkdir()
-    lock_fd = os.open(fresh / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
-    fcntl.flock(lock_fd, fcntl.LOCK_EX)
-    fresh.rename(folder)  # only now, locked, may another process' sweep see it
-    return folder, lock_fd
-
-
-def _sweep(scratch: Path) -> None:
-    """Remove the folders of workers whose process was killed: nobody holds their lock any more."""
-    for folder in scratch.glob("worker-*"):
-        try:
-            fd = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
-        except OSError:  # being made or being removed this instant
-            continue
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(fd)
 
 
 def _receive(channel: socket.socket, deadline: float) -> tuple[dict[str, object], bytes]:

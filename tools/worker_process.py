@@ -4,13 +4,15 @@ Here: starting, asking with a deadline, killing; and, inside, receiving. Not her
 tools.precompile) and who asks when (tools.pool). A case travels once: questions about the same one go without it, for
 a large graph takes longer to send than a small kernel to run.
 Invariant: `ask` ends within its deadline plus the time of one kill; a process that overran or died is killed with
-everything it started.
+everything it started; one whose parent died ends within a second.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -22,6 +24,7 @@ from tools.case import Case
 
 START_DEADLINE_S = 120.0
 """A worker imports torch and finds its compilers before it is ready; a loaded machine takes its time."""
+ORPHAN_POLL_S = 0.5
 READY = "ready"
 """The first thing that a process sends when nothing is in its way."""
 
@@ -132,6 +135,15 @@ def settle() -> None:
     os.setsid()
     # The coordinator decides what an interrupt means; a worker just ends when its pipe does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process and its group once its parent is gone: it would not look at its pipe while a kernel runs. (The
+    system's own signal for this comes when the thread ends that started the process.)"""
+    while os.getppid() == parent:
+        time.sleep(ORPHAN_POLL_S)
+    os.killpg(0, signal.SIGKILL)
 
 
 def questions(connection: Connection) -> Iterator[tuple[Case, object]]:

@@ -54,6 +54,13 @@ def test_a_bad_value_is_named(given: dict[str, object], words: str) -> None:
     assert words in str(caught.value)
 
 
+def test_a_run_of_a_cluster_can_be_resumed_on_another_or_here() -> None:
+    stored = resolve_settings(pool="ray", ray_address="head:6379").as_text()
+    assert settings_from_run(stored, pool=None).ray_address == "head:6379"
+    assert settings_from_run(stored, ray_address="other:6379").ray_address == "other:6379"
+    assert settings_from_run(stored, pool="local").pool == "local"
+
+
 def test_a_misspelt_setting_in_the_file_is_refused_by_its_name(elsewhere: Path) -> None:
     (elsewhere / "warpsmith.toml").write_text("populatoin = 3\n")
     with pytest.raises(BadInput, match=r"^there is no setting 'populatoin'; did you mean 'population'\?$"):

@@ -1,16 +1,11 @@
-"""The archive on a Chroma server.
-
-Chroma's client never closes its HTTP session, so its sockets are left to the garbage collector; that one warning is
-let pass here, and the collector is run before the tests of other modules could get it.
-"""
+"""The archive on a Chroma server; see tests/memory/chroma_server.py on the sockets that its client leaves."""
 
 from __future__ import annotations
 
 import gc
-import socket
+import http.server
 import subprocess
-import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,25 +16,11 @@ from memory.archive_entry import AddCounts, ArchiveFilter
 from memory.embedding import HashEmbedder
 from memory.errors import ArchiveError
 from tests.memory import made
+from tests.memory.chroma_server import chroma_server, free_port
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
 )
-
-START_S = 60.0
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def answers(port: int) -> bool:
-    """True where something listens."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture(autouse=True)
@@ -52,27 +33,8 @@ def leave_no_sockets_behind() -> Iterator[None]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The URL and the process of a Chroma server on this machine."""
-    port = free_port()
-    command = [
-        str(Path(sys.executable).with_name("chroma")),
-        "run",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-    ]
-    process = subprocess.Popen(
-        [*command, "--path", str(tmp_path)],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + START_S
-    while not answers(port) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}", process
-    process.kill()
-    process.wait()
+    with chroma_server(tmp_path) as served:
+        yield served
 
 
 def test_a_server_keeps_what_a_tmp_path_would_and_its_end_is_reported(
@@ -98,3 +60,12 @@ def test_a_server_keeps_what_a_tmp_path_would_and_its_end_is_reported(
 def test_a_server_that_is_not_there_is_reported_with_the_remedy() -> None:
     with pytest.raises(ArchiveError, match=r"is unreachable: .*Start it with `chroma run`"):
         Archive.open(f"http://127.0.0.1:{free_port()}", HashEmbedder())
+
+
+def test_a_server_of_another_kind_is_reported_with_the_remedy() -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.raises(ArchiveError, match="or name a"):
+        Archive.open(f"http://127.0.0.1:{server.server_port}", HashEmbedder())
+    server.shutdown()
+    server.server_close()
