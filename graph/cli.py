@@ -40,8 +40,9 @@ from graph.cli_options import (
     above_zero,
 )
 from graph.display import Display, to_json
+from graph.entry import EXIT_INTERRUPTED
 from graph.folders import require_writable
-from graph.interrupts import EXIT_INTERRUPTED, interruptible
+from graph.interrupts import interruptible
 from graph.judging import judge_file
 from graph.lineage import lineage as lineage_of
 from graph.printing import EXIT_NOT_IMPROVED, conclude, continue_with, print_result

@@ -30,8 +30,8 @@ from graph.chat_parts import ChatPart, Code, Failure, ProgressLine, Question, Ta
 from graph.chat_source import FIRST_LINE
 from graph.cli_options import DeviceOption, Gpu, Home, Models
 from graph.display import to_json
+from graph.entry import EXIT_INTERRUPTED
 from graph.folders import prepare_home
-from graph.interrupts import EXIT_INTERRUPTED
 from graph.settings import resolve_settings
 
 _LEAVE = frozenset({"exit", "quit", "bye", "leave", ":q"})

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from pathlib import Path
 
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells say it."""
+from graph.entry import EXIT_INTERRUPTED
+
 _DONE = b"\0"
 _CLEAR_LINE_SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 

@@ -79,7 +79,7 @@ class Precompiler:
             process.kill()
 
     def _start(self) -> WorkerProcess:
-        process = WorkerProcess(serve, self._spec)
+        process = WorkerProcess(serve, self._spec, forked=True)
         self._all.append(process)
         return process
 
