@@ -21,7 +21,7 @@ from graph.progress import (
     SoakProgress,
     StageStarted,
 )
-from graph.results import archive_winner, export_winner, run_status
+from graph.results import archive_winner, export_winner, run_status, write_best
 from graph.soak import soak
 from graph.state import EvaluateJob, NodeName, ProposeJob, RunState, Update
 from memory.events import Review, Verdict
@@ -203,9 +203,9 @@ def review(state: RunState, runtime: Run) -> Update:
         return {}
     answer: dict[str, str] = interrupt({"candidate": state.winner})
     verdict = Verdict(answer["verdict"])
-    at = context.now().isoformat(timespec="seconds")
+    # The answer is checkpointed with its time, so that a killed review is not written down twice.
     context.store.put_review(
-        Review(candidate_id=state.winner, verdict=verdict, note=answer.get("note", ""), at=at)
+        Review(candidate_id=state.winner, verdict=verdict, note=answer.get("note", ""), at=answer["at"])
     )
     if verdict is Verdict.REJECTED:
         return {"refuted": [*state.refuted, state.winner], "winner": ""}
@@ -230,5 +230,7 @@ def export(state: RunState, runtime: Run) -> Update:
 def finish(state: RunState, runtime: Run) -> Update:
     """Close the run's record. Without a winner the result is PyTorch itself."""
     context = runtime.context
+    # Before the status: nobody resumes a run that has ended.
+    write_best(context.run, context.store, context.settings, winner=state.winner or None)
     context.store.update_run(context.run.id, status=run_status(state), best_candidate=state.winner or None)
     return {}

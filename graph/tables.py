@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agents.schemas import short_id
-from graph.summary import IN_REVIEW, INTERRUPTED, Summary
+from graph.summary import IN_REVIEW, LEFT, Summary
 from memory.archive_entry import ArchiveStats, Hit
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Candidate, Evaluation, RunStatus, Status
@@ -62,7 +62,7 @@ def summary_table(summary: Summary) -> RenderableType:
     lines: list[RenderableType] = [table]
     if summary.why_not is not None:
         lines.append(Text(f"why: {summary.why_not}", style="bold"))
-    if summary.status == INTERRUPTED:
+    if summary.status in LEFT:
         lines.append(_line("continue with: ", f"warpsmith resume {summary.run}"))
     if summary.status == IN_REVIEW:
         lines.append(_line("answer with: ", f"warpsmith resume {summary.run} --approve (or --reject)"))
