@@ -256,7 +256,7 @@ def _outcome(entry: BenchEntry, begun: Run | Captured | WarpsmithError, shared: 
         run = begun if isinstance(begun, Run) else record_run(begun, settings, store)
         entry = entry.model_copy(update={"run": run.id})
         shared.file.put(entry)
-        if run.status is RunStatus.RUNNING:
+        if not run.status.ended:
             continue_run(run, store, settings, shared.tell, pool=shared.pool)
         return _judged(entry, store.run(run.id), store, settings)
     except BadInput as error:

@@ -250,10 +250,10 @@ class ChatEngine:
 
     def _hint(self, hint: str, store: Store) -> Iterator[ChatPart]:
         run = self._run(None, store)
-        if run.status is not RunStatus.RUNNING:
+        if run.status.ended:
             self._stand(pending=Pending(about="new_run", run=run.id, hint=hint))
             yield Question(
-                text=f"Run {run.id} has ended ({run.status.value.replace('_', ' ')}), so an idea needs a new run. Shall"
+                text=f"Run {run.id} has ended ({run.status.words}), so an idea needs a new run. Shall"
                 f" I start one on the same module with this idea? {who_reads_hints(run)}"
             )
             return
@@ -285,10 +285,8 @@ class ChatEngine:
 
     def _resume(self, intent: Resume, store: Store) -> Iterator[ChatPart]:
         run, wanted = self._run(intent.run, store), intent.constraints
-        if run.status is not RunStatus.RUNNING:
-            raise BadInput(
-                f"run {run.id} has ended ({run.status.value.replace('_', ' ')}); start another one"
-            )
+        if run.status.ended:
+            raise BadInput(f"run {run.id} has ended ({run.status.words}); start another one")
         if self._status_of(run, store) == IN_REVIEW:
             raise BadInput(f"run {run.id} waits for your word on its winner; say 'approve' or 'reject: why'")
         kept = settings_from_run(run.settings)

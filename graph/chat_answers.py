@@ -15,7 +15,7 @@ from graph.runner import Runner
 from graph.session import find_summary
 from graph.settings import Settings, settings_from_run
 from graph.shortfall import REFUTED
-from graph.summary import IN_REVIEW, INTERRUPTED, Summary, run_candidates
+from graph.summary import IN_REVIEW, LEFT, Summary, run_candidates
 from graph.tables import idea_text, us_text
 from memory.errors import BadInput
 from memory.events import EvaluatedCandidate, Spend
@@ -42,7 +42,7 @@ def tell_status(run: Run, desk: Desk) -> Iterator[ChatPart]:
     """How far a run is, what it has found and used, and what can be done next."""
     summary, kept = find_summary(run, desk.store, desk.settings), settings_from_run(run.settings)
     worker = desk.runner.worker(run.id)
-    starting = worker is not None and summary.status == INTERRUPTED
+    starting = worker is not None and summary.status in LEFT
     events = desk.store.events(run.id)
     candidates = desk.store.candidates(run.id)
     generation = max((c.generation for c in candidates), default=None)
@@ -79,7 +79,7 @@ def tell_status(run: Run, desk: Desk) -> Iterator[ChatPart]:
         yield Text(
             text="Its winner waits for your word: say 'approve' or 'reject: why'; 'explain' tells of it."
         )
-    elif summary.status == INTERRUPTED and not starting:
+    elif summary.status in LEFT and not starting:
         said = desk.runner.last_words(run.id)
         yield Text(
             text="Nobody works on it. Say 'resume' to continue; nothing already judged is judged again."
@@ -116,7 +116,7 @@ def tell_winner(run: Run, desk: Desk) -> Iterator[ChatPart]:
         return
     if winner is None:
         winner = min(passed, key=lambda row: _timing(row).median_us)
-        ended = run.status is not RunStatus.RUNNING
+        ended = run.status.ended
         yet = "" if ended else " yet"
         yield Text(
             text=f"Run {run.id} has no verified winner{yet}; this is the fastest that passed its trials."
@@ -135,7 +135,7 @@ def tell_why(run: Run, desk: Desk) -> Iterator[ChatPart]:
         )
     elif summary.why_not:
         yield Text(text=f"Run {run.id} has no winner: {summary.why_not}.")
-    elif summary.status == INTERRUPTED and (said := desk.runner.last_words(run.id)):
+    elif summary.status in LEFT and (said := desk.runner.last_words(run.id)):
         yield Text(text=f"Run {run.id} was left unfinished. Its last process said:")
         yield Code(text=said)
     else:

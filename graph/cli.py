@@ -1,12 +1,14 @@
 """The command line: parses, calls, prints. Results go to stdout, progress and messages to stderr.
 
 Exit codes: 0 improved or passed; 3 nothing better than PyTorch, a winner that waits for review, or a program that did
-not pass; 2 bad input; 1 our fault or the machine's; 130 interrupted.
+not pass; 2 bad input; 4 the disk is full and the run paused; 1 our fault or the machine's; 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -66,8 +68,8 @@ from graph.tables import (
     summary_table,
     verdict_table,
 )
-from memory.errors import WarpsmithError
-from memory.records import RunStatus, Status
+from memory.errors import DiskFull, WarpsmithError
+from memory.records import Status
 from tools.problem import parse_target
 
 app = typer.Typer(
@@ -197,13 +199,13 @@ def resume(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Continue a run that was stopped or killed; nothing already evaluated is evaluated again."""
+    """Continue a run that was stopped, killed or paused by a full disk; nothing evaluated is evaluated again."""
     settings = resolve_settings(home=home)
     answer = None if approve is None else {"verdict": "approved" if approve else "rejected", "note": note}
     with open_store(settings) as store:
         found = find_run(run, store)
         with interruptible(continue_with(found.id)), Display(quiet=quiet or as_json) as display:
-            if found.status is RunStatus.RUNNING:
+            if not found.status.ended:
                 display.announce(found, store.problem(found.problem_hash), resumed_settings(found, settings))
             outcome = resume_run(
                 found, store, settings, display.tell, answer=answer, wall_s=wall_s, generations=generations,
@@ -238,7 +240,8 @@ def show(
 ) -> None:
     """List runs, or show one: its outcome, candidates, agents' decisions.
 
-    A run is running, in review, interrupted (`warpsmith resume` continues it), improved, not improved or failed.
+    A run is running, in review, interrupted or paused (`warpsmith resume` continues it), improved, not improved or
+    failed.
 
     `--json` gives a list of outcomes, newest first. Of one run it gives the outcome, with `why_not`: why the run has no
     winner, `candidates`: id, origin, idea, generation, parents, status, speedup, median_us, program_hash, and
@@ -375,6 +378,11 @@ def main() -> None:
     """Entry of the `warpsmith` command: our own exceptions become one clear message and an exit code."""
     try:
         app()
+    except DiskFull as full:
+        # Not through typer: stderr may be a file on that disk, and what is left in a buffer would change the exit code.
+        with suppress(OSError):
+            os.write(2, f"warpsmith: {full}\n".encode())
+        sys.exit(full.exit_code)
     except WarpsmithError as error:
         typer.echo(f"warpsmith: {error}", err=True)
         sys.exit(error.exit_code)

@@ -7,16 +7,18 @@ import tempfile
 from pathlib import Path
 
 from graph.settings import Settings
+from memory.disk import telling_full
 from memory.errors import BadInput
 
 
 def prepare_home(settings: Settings) -> Path:
-    """Make the folder of runs, archive and caches. Raises BadInput where nothing can be written there."""
+    """Make the folder of runs, archive and caches. Raises BadInput where nothing can be written there, and DiskFull."""
     remedy = "choose another with --home or WARPSMITH_HOME"
     try:
         root = settings.root
-        root.mkdir(parents=True, exist_ok=True)
-        _try_writing(root)
+        with telling_full(root):
+            root.mkdir(parents=True, exist_ok=True)
+            _try_writing(root)
     except OSError as error:
         raise BadInput(f"home {str(settings.home)!r} cannot be used: {_reason(error)}; {remedy}") from error
     except RuntimeError as error:
@@ -27,27 +29,36 @@ def prepare_home(settings: Settings) -> Path:
 
 
 def require_writable(folder: Path, remedy: str = "choose another with --out") -> None:
-    """Refuse a folder for results that could not be made or written to, without making it. Raises BadInput."""
+    """Refuse a folder for results that could not be made or written to, without making it.
+
+    Raises: BadInput, and DiskFull where that is why.
+    """
     absolute = folder.absolute()
     existing = next(path for path in (absolute, *absolute.parents) if os.path.lexists(path))
     try:
-        _try_writing(existing)
+        with telling_full(folder):
+            _try_writing(existing)
     except OSError as error:
         raise BadInput(f"cannot write to {str(folder)!r}: {_reason(error)}; {remedy}") from error
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a kill, or the power, leaves the old one or the new. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file so that a kill, or the power, leaves the old one or the new. Raises OSError, and DiskFull."""
     partial = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        with telling_full(path):
+            _write_synced(partial, text)
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _write_synced(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _try_writing(folder: Path) -> None:

@@ -22,7 +22,7 @@ from graph.progress import (
     SoakProgress,
     StageStarted,
 )
-from graph.results import archive_winner, export_winner, run_status
+from graph.results import archive_winner, export_winner, run_status, write_best
 from graph.rollback import Course
 from graph.shortfall import FELL_BACK
 from graph.soak import soak
@@ -223,35 +223,27 @@ def review(state: RunState, runtime: Run) -> Update:
     if not wants_review(context.member(state.winner), context):
         return {}
     answer: dict[str, str] = interrupt({"candidate": state.winner})
-    verdict, note = Verdict(answer["verdict"]), answer.get("note", "")
-    if verdict in (Verdict.REJECTED, Verdict.ROLLED_BACK):
-        return set_aside(state, verdict, note, answer.get("to", ""), context)
-    say(state.winner, verdict, note, context)
+    # The answer is checkpointed with its time, so that a killed review is not written down twice.
+    said = Review.model_validate({"candidate_id": state.winner, **answer})
+    if said.verdict in (Verdict.REJECTED, Verdict.ROLLED_BACK):
+        return set_aside(state, said, context)
+    context.store.put_review(said)
     return {}
 
 
-def say(candidate_id: str, verdict: Verdict, note: str, context: RunContext) -> None:
-    """Keep a person's word on a candidate."""
-    at = context.now().isoformat(timespec="seconds")
-    context.store.put_review(Review(candidate_id=candidate_id, verdict=verdict, note=note, at=at))
-
-
-def set_aside(state: RunState, verdict: Verdict, note: str, preferred: str, context: RunContext) -> Update:
-    """The winner wins no more: another one is verified, or the search goes on with what was said of it.
-
-    preferred: the candidate to verify next; empty for the next best.
-    """
-    say(state.winner, verdict, note, context)
+def set_aside(state: RunState, said: Review, context: RunContext) -> Update:
+    """The winner wins no more: another one is verified, or the search goes on with what was said of it."""
+    context.store.put_review(said)
     found: Update = {
-        "refuted": [id_ for id_ in [*state.refuted, state.winner] if id_ != preferred],
+        "refuted": [id_ for id_ in [*state.refuted, state.winner] if id_ != said.to],
         "winner": "",
-        "preferred": preferred,
+        "preferred": said.to,
     }
-    if note:
-        lesson = f"a reviewer set {short_id(state.winner)} aside: {note}"
+    if said.note:
+        lesson = f"a reviewer set {short_id(state.winner)} aside: {said.note}"
         context.record("critic", lesson, state.generation, candidate_id=state.winner)
         found["lessons"] = [*state.lessons, lesson][-LESSONS_KEPT:]
-    if verdict is Verdict.REJECTED and note and context.asker is not None:
+    if said.verdict is Verdict.REJECTED and said.note and context.asker is not None:
         # Models can make something of the note, so the search goes on where the budget allows it.
         spent = context.spent(state.spent_s, state.first_evaluation)
         found["stop"] = context.budget.exhausted(state.generation, spent) or context.asker.exhausted or ""
@@ -283,5 +275,7 @@ def export(state: RunState, runtime: Run) -> Update:
 def finish(state: RunState, runtime: Run) -> Update:
     """Close the run's record. Without a winner the result is PyTorch itself."""
     context = runtime.context
+    # Before the status: nobody resumes a run that has ended.
+    write_best(context.run, context.store, context.settings, winner=state.winner or None)
     context.store.update_run(context.run.id, status=run_status(state), best_candidate=state.winner or None)
     return {}

@@ -13,7 +13,7 @@ from graph.shortfall import timing_of
 from graph.summary import run_candidates
 from memory.errors import BadInput
 from memory.events import EvaluatedCandidate, Review, Verdict
-from memory.records import Run, RunStatus
+from memory.records import Run
 from memory.store import Store
 
 MARKS = {
@@ -42,10 +42,9 @@ def mark(run: Run, name: str, verdict: Verdict, store: Store, *, note: str = "")
 
     Raises: BadInput for a run that has ended or has no such candidate, and for pinning one that did not pass.
     """
-    if run.status is not RunStatus.RUNNING:
-        ended = run.status.value.replace("_", " ")
+    if run.status.ended:
         raise BadInput(
-            f"run {run.id} has ended ({ended}); `warpsmith rollback` takes another of its candidates"
+            f"run {run.id} has ended ({run.status.words}); `warpsmith rollback` takes another of its candidates"
         )
     found = find_candidate(run, name, store)
     if verdict is Verdict.PINNED and timing_of(found) is None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from agents.schemas import Member
 from graph.context import RunContext
 from graph.folders import write_whole
+from graph.settings import Settings
 from graph.state import RunState
 from memory.archive_entry import innovation_id
 from memory.errors import WarpsmithError
 from memory.records import Innovation, Problem, Profile, Program, Provenance, Run, RunStatus, Timing
 from memory.signature import problem_operations, problem_signature
+from memory.store import Store
 from tools.export import ExportReport, export_module, write_export
 
 
@@ -130,6 +132,21 @@ def export_path(run: Run) -> Path:
 
 def _input_shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
     return {name: problem.graph.values[name].shape for name in problem.graph.inputs}
+
+
+def write_best(run: Run, store: Store, settings: Settings, *, winner: str | None) -> None:
+    """Write the winner, or else the fastest program that passed, as JSON; nothing where none did. Raises DiskFull."""
+    candidate = store.candidate(winner) if winner else None
+    if candidate is None:
+        found = store.best_candidate(run.id, policy_hash=settings.policy.content_hash())
+        candidate = found.candidate if found else None
+    if candidate is not None:
+        write_program(store.program(candidate.program_hash), program_path(run, settings))
+
+
+def program_path(run: Run, settings: Settings) -> Path:
+    """Where a run's best program is written as JSON."""
+    return settings.root / "runs" / run.id / "program.json"
 
 
 def write_program(program: Program, path: Path) -> Path:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
@@ -15,17 +14,17 @@ from langgraph.types import Command
 from graph.build import Graph, build_graph, checkpoints_path, open_context, open_saver, store_path
 from graph.checkpoints import prune
 from graph.context import RunContext
-from graph.folders import require_writable
 from graph.nodes import set_aside
 from graph.oversight import earlier_winner
+from graph.pausing import telling_how_to_go_on, working
 from graph.progress import GenerationClosed, Progress, StageStarted
-from graph.results import export_path, export_winner, write_program
+from graph.results import export_path, export_winner, program_path, write_best
 from graph.settings import Settings, settings_from_run, uses_models
 from graph.shortfall import ENDED
 from graph.state import NodeName, RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
 from memory.errors import BadInput
-from memory.events import OPERATOR, AgentEvent, Verdict
+from memory.events import OPERATOR, AgentEvent, Review, Verdict
 from memory.lock import RunLock
 from memory.records import Run, RunStatus, Target
 from memory.store import Store
@@ -99,24 +98,24 @@ def continue_run(
     """Run the graph from wherever the run stands to its end, or to the next review.
 
     answer: a person's verdict, where the run waits for one. pool: an open one to use and leave open.
-    Raises: StoreError where another process works on the run; BadInput where its export folder cannot be written to.
+    Raises: StoreError where another process works on the run; BadInput where it has ended, or its export folder cannot
+    be written to; DiskFull, the run being paused then.
     """
-    require_writable(export_path(run).parent, "make room for it there, or start another run with --out")
     if settings.device_spec.name != run.device:
         raise BadInput(
             f"run {run.id} was started on {run.device}; this would continue it on {settings.device_spec.name}"
         )
     with (
+        telling_how_to_go_on(run),
         RunLock(store_path(settings), run.id),
+        working(run, store, reopened=answer is not None and answer["verdict"] == Verdict.ROLLED_BACK.value),
         open_saver(settings) as saver,
         open_context(run, store, settings, warm=True, pool=pool) as context,
     ):
         graph, config = build_graph(saver), _config(run, settings)
-        start: RunState | Command[str] | None = None
-        if answer is not None:
-            start = _answered(answer, run, graph, config, context)
-        elif graph.get_state(config).created_at is None:
-            start = RunState(run_id=run.id)
+        start = _start(graph, config, context, answer)
+        # The node that plans sets it too; a run taken up amid a generation has that behind it.
+        context.deadline.set(settings.wall_s - graph.get_state(config).values.get("spent_s", 0.0))
         try:
             for event in graph.stream(
                 start, config, context=context, stream_mode="custom", durability="sync"
@@ -131,25 +130,39 @@ def continue_run(
             context.record("planner", f"{ENDED}{error}", generation)
             store.update_run(run.id, status=RunStatus.FAILED, best_candidate=None)
             raise
-        waiting = _waiting(graph, config)
-        _write_best(run, store, settings)
+        if (waiting := _waiting(graph, config)) is not None:
+            write_best(run, store, settings, winner=waiting)
     return Outcome(find_summary(store.run(run.id), store, settings), waiting)
 
 
-def _answered(
-    answer: dict[str, str], run: Run, graph: Graph, config: RunnableConfig, context: RunContext
-) -> Command[str] | None:
-    """Where the graph goes on from with a person's word."""
-    if _waiting(graph, config) is not None:
+def _start(
+    graph: Graph, config: RunnableConfig, context: RunContext, answer: dict[str, str] | None
+) -> RunState | Command[str] | None:
+    """What the graph is given: a state at its beginning, a person's word, or nothing where it just goes on."""
+    waiting, run_id = _waiting(graph, config), context.run.id
+    if answer is not None:
+        answer = {**answer, "at": context.now().isoformat(timespec="seconds")}
+    if waiting is None:
+        if answer is not None and answer["verdict"] == Verdict.ROLLED_BACK.value:
+            _reopen(graph, config, context, answer)
+        elif answer is not None:
+            raise BadInput(f"run {run_id} does not wait for review; resume it without --approve or --reject")
+        return None if graph.get_state(config).created_at is not None else RunState(run_id=run_id)
+    if answer is not None:
         return Command(resume=answer)
-    if answer["verdict"] != Verdict.ROLLED_BACK.value:
-        raise BadInput(f"run {run.id} does not wait for review; resume it without --approve or --reject")
-    # It has ended: back to where its search was over, to verify another winner.
+    # A word that was kept just before a kill need not be given again.
+    given = _word_on(waiting, context.store)
+    return Command(resume=given.model_dump(mode="json")) if given is not None else None
+
+
+def _reopen(graph: Graph, config: RunnableConfig, context: RunContext, answer: dict[str, str]) -> None:
+    """Bring a run that has ended back to where its search was over, to verify another winner."""
     state = RunState(**graph.get_state(config).values)
-    again = set_aside(state, Verdict.ROLLED_BACK, answer["note"], answer["to"], context)
-    graph.update_state(config, again | {"stop": state.stop or "rolled back"}, as_node=NodeName.SELECT.value)
-    context.store.update_run(run.id, status=RunStatus.RUNNING, best_candidate=None)
-    return None
+    if state.winner:  # else a kill came between the next two lines
+        said = Review.model_validate({"candidate_id": state.winner, **answer})
+        again = set_aside(state, said, context) | {"stop": state.stop or "rolled back"}
+        graph.update_state(config, again, as_node=NodeName.SELECT.value)
+    context.store.update_run(context.run.id, status=RunStatus.RUNNING, best_candidate=None)
 
 
 def _waiting(graph: Graph, config: RunnableConfig) -> str | None:
@@ -158,15 +171,10 @@ def _waiting(graph: Graph, config: RunnableConfig) -> str | None:
     return str(waiting[0]) if waiting else None
 
 
-def _write_best(run: Run, store: Store, settings: Settings) -> None:
-    """The winner, or else the fastest program that passed, as JSON."""
-    best = store.run(run.id).best_candidate
-    candidate = store.candidate(best) if best else None
-    if candidate is None:
-        found = store.best_candidate(run.id, policy_hash=settings.policy.content_hash())
-        candidate = found.candidate if found else None
-    if candidate is not None:
-        write_program(store.program(candidate.program_hash), program_path(run, settings))
+def _word_on(candidate_id: str, store: Store) -> Review | None:
+    """What a person decided about a candidate, the last word of several; None where nobody has."""
+    deciding = (Verdict.APPROVED, Verdict.REJECTED, Verdict.ROLLED_BACK)
+    return next((r for r in reversed(store.reviews(candidate_id)) if r.verdict in deciding), None)
 
 
 def _config(run: Run, settings: Settings) -> RunnableConfig:
@@ -196,10 +204,8 @@ def resume_run(
 
     Raises: BadInput for a run that has ended.
     """
-    if run.status is not RunStatus.RUNNING:
-        raise BadInput(
-            f"run {run.id} has ended ({run.status.value.replace('_', ' ')}); see `warpsmith show {run.id}`"
-        )
+    if run.status.ended:
+        raise BadInput(f"run {run.id} has ended ({run.status.words}); see `warpsmith show {run.id}`")
     kept = resumed_settings(run, settings, wall_s=wall_s, generations=generations, **places)
     return continue_run(run, store, kept, tell, answer=answer)
 
@@ -214,7 +220,7 @@ def roll_back(
     """
     if run.status is not RunStatus.IMPROVED and find_summary(run, store, settings).status != IN_REVIEW:
         raise BadInput(
-            f"run {run.id} has no winner to roll back from ({run.status.value.replace('_', ' ')}); "
+            f"run {run.id} has no winner to roll back from ({run.status.words}); "
             "this is for a run that improved, or whose winner waits for review"
         )
     answer = {
@@ -235,7 +241,7 @@ def give_hint(run: Run, text: str, store: Store) -> str:
     idea = " ".join(text.split())
     if not idea:
         raise BadInput("the hint is empty; say in words what the models should try")
-    if run.status is not RunStatus.RUNNING:
+    if run.status.ended:
         raise BadInput(f"run {run.id} has ended; start another one and give it the hint")
     at = datetime.now(UTC).isoformat()
     digest = hashlib.sha256(f"{at}{idea}".encode()).hexdigest()[:16]
@@ -290,19 +296,19 @@ def find_summary(run: Run, store: Store, settings: Settings) -> Summary:
 
 
 def _standing(run: Run, store: Store, settings: Settings) -> str:
-    """A run's status, with those told apart that have not ended: at work, waiting for a person, or left by a process
-    that died."""
+    """A run's status, with those told apart that have not ended: at work, waiting for a person, paused where the disk
+    was full, or left by a process that died."""
     # In this order: a run that ends between the two looks has ended.
     held = RunLock(store_path(settings), run.id).is_held()
     status = store.run(run.id).status
-    if held or status is not RunStatus.RUNNING:
+    if status.ended:
+        return status.value
+    if held:
+        return RunStatus.RUNNING.value
+    if status is RunStatus.PAUSED:
         return status.value
     if not checkpoints_path(settings).exists():
         return INTERRUPTED
     with open_saver(settings) as saver:
-        return IN_REVIEW if _waiting(build_graph(saver), _config(run, settings)) else INTERRUPTED
-
-
-def program_path(run: Run, settings: Settings) -> Path:
-    """Where a run's best program is written as JSON."""
-    return settings.root / "runs" / run.id / "program.json"
+        waiting = _waiting(build_graph(saver), _config(run, settings))
+    return IN_REVIEW if waiting is not None and _word_on(waiting, store) is None else INTERRUPTED

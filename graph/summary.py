@@ -13,6 +13,8 @@ from memory.store import Store
 
 INTERRUPTED = "interrupted"
 """Status of a run that no process works on and that has not ended."""
+LEFT = (INTERRUPTED, RunStatus.PAUSED.value)
+"""Statuses of a run that `resume` goes on with and nobody has to be asked about."""
 IN_REVIEW = "in_review"
 """Status of a run whose winner waits for a person's word."""
 
@@ -23,7 +25,7 @@ class Summary:
 
     run: str
     status: str
-    """running, in_review, interrupted, improved, not_improved or failed."""
+    """running, in_review, interrupted, paused, improved, not_improved or failed."""
     device: str
     measured: bool
     """False where the times are modelled."""

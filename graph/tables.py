@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agents.schemas import short_id
 from graph.lineage import LineageStep
-from graph.summary import IN_REVIEW, INTERRUPTED, Summary
+from graph.summary import IN_REVIEW, LEFT, Summary
 from memory.archive_entry import ArchiveStats, Hit
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Candidate, Evaluation, Run, RunStatus, Status
@@ -63,7 +63,7 @@ def summary_table(summary: Summary) -> RenderableType:
     lines: list[RenderableType] = [table]
     if summary.why_not is not None:
         lines.append(Text(f"why: {summary.why_not}", style="bold"))
-    if summary.status == INTERRUPTED:
+    if summary.status in LEFT:
         lines.append(_line("continue with: ", f"warpsmith resume {summary.run}"))
     if summary.status == IN_REVIEW:
         lines.append(_line("answer with: ", f"warpsmith resume {summary.run} --approve (or --reject)"))

@@ -25,6 +25,7 @@ from chromadb.api.types import Metadata, PyEmbeddings, Where
 from chromadb.config import Settings
 from chromadb.errors import ChromaError
 
+from memory.disk import disk_full, no_room, telling_full
 from memory.embedding import Vectors
 from memory.errors import ArchiveError
 from memory.lock import WriterLock
@@ -228,8 +229,12 @@ class ChromaEntries:
         if self._closed:
             raise ArchiveError(f"archive {self.location!r} is closed; open it again")
         try:
-            yield
+            with telling_full(Path(self.location)):
+                yield
         except (ChromaError, httpx.HTTPError, OSError) as error:
+            database = Path(self.location) / "chroma.sqlite3"
+            if not _is_url(self.location) and (code := no_room(database)) is not None:
+                raise disk_full(database, code) from error
             remedy = (
                 "check that the server runs" if _is_url(self.location) else "restore a copy of the folder"
             )

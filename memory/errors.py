@@ -5,6 +5,7 @@ WarpsmithError
 │   └── CaptureFailed   the module could not be turned into a Problem
 ├── ToolMissing         a compiler, library or driver is not installed     -> exit code 1
 ├── WorkerLost          a worker process died more often than it may       -> exit code 1
+├── DiskFull            a file could not grow; the run is paused           -> exit code 4
 ├── StoreError          the run store is damaged, locked or of another version
 └── ArchiveError        the innovation archive is damaged or unreachable
 """
@@ -32,6 +33,12 @@ class ToolMissing(WarpsmithError):
 
 class WorkerLost(WarpsmithError):
     """A worker process died and could not be replaced; carries the candidate and the stage in its message."""
+
+
+class DiskFull(WarpsmithError):
+    """A file could not grow (memory.disk); a run is paused by it and goes on once there is room."""
+
+    exit_code = 4
 
 
 class StoreError(WarpsmithError):

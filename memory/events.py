@@ -81,6 +81,8 @@ class Review(Record):
     candidate_id: str
     verdict: Verdict
     note: str = ""
+    to: str = ""
+    """Of ROLLED_BACK: the candidate that takes its place."""
     at: str
     """ISO 8601, UTC."""
 

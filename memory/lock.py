@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import ClassVar
 from urllib.parse import quote
 
+from memory.disk import is_full, telling_full
 from memory.errors import StoreError
 
 _FLOCK = struct.Struct("@hhqqi4x")
@@ -57,7 +58,8 @@ class RunLock:
         with self._guard:
             if self._held.get(self._path) == os.getpid():
                 raise self._refusal(f"this process (pid {os.getpid()})")
-            self._descriptor = self._locked_file()
+            with telling_full(self._path):
+                self._descriptor = self._locked_file()
             self._held[self._path] = os.getpid()
 
     def release(self) -> None:
@@ -100,6 +102,8 @@ class RunLock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
+            if is_full(error):
+                raise
             raise self._unreachable(error) from error
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

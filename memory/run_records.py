@@ -50,9 +50,21 @@ class RunStatus(StrEnum):
     """State of a run."""
 
     RUNNING = "running"
+    PAUSED = "paused"
+    """A process stopped where the disk was full; the next one goes on."""
     IMPROVED = "improved"
     NOT_IMPROVED = "not_improved"
     FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        """True where nothing is left to go on with."""
+        return self not in (RunStatus.RUNNING, RunStatus.PAUSED)
+
+    @property
+    def words(self) -> str:
+        """As people read it."""
+        return self.value.replace("_", " ")
 
 
 class Run(Record):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from memory.disk import disk_full, is_full, sqlite_full
 from memory.errors import StoreError
 from memory.records import SCHEMA_VERSION
 
@@ -97,7 +98,6 @@ REMEDIES = (
         "SQLITE_BUSY",
         "stayed locked by another process for {timeout_s:g} s; end that process or wait, then retry",
     ),
-    ("SQLITE_FULL", "could not grow because the disk is full; free some space and retry"),
     ("SQLITE_READONLY", "may not be written; check the permissions of the file and its folder"),
     ("SQLITE_CANTOPEN", "cannot be opened; check that it is a file and that its folder may be written"),
     ("SQLITE_IOERR", "could not be read or written by the system; check the disk, then retry"),
@@ -232,9 +232,13 @@ class Database:
         except sqlite3.ProgrammingError as error:
             raise StoreError(f"store {str(self.path)!r} was used wrongly: {error}; open it again") from error
         except sqlite3.DatabaseError as error:
+            if (code := sqlite_full(error, self.path)) is not None:
+                raise disk_full(self.path, code) from error
             remedy = self._remedy(getattr(error, "sqlite_errorname", ""))
             raise StoreError(f"store {str(self.path)!r} {remedy} ({error})") from error
         except OSError as error:
+            if error.errno is not None and is_full(error):
+                raise disk_full(self.path, error.errno) from error
             remedy = self._remedy("SQLITE_CANTOPEN")
             raise StoreError(f"store {str(self.path)!r} {remedy} ({error})") from error
 

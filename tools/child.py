@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from memory.errors import BadInput, CaptureFailed, WarpsmithError
+from memory.errors import BadInput, CaptureFailed, DiskFull, WarpsmithError
 from memory.records import Record
 
 REQUEST = struct.Struct("!QI")
@@ -87,7 +87,7 @@ class Lost:
 class Failure(Record):
     """The child's own account of why it has no answer."""
 
-    kind: Literal["bad_input", "capture", "internal"]
+    kind: Literal["bad_input", "capture", "disk_full", "internal"]
     message: str
 
 
@@ -261,7 +261,12 @@ def describe_exit(code: int) -> str:
 def error_of(outcome: Failure | Lost, subject: str) -> WarpsmithError:
     """The exception that an outcome deserves; `subject` names the file or problem."""
     if isinstance(outcome, Failure):
-        kinds = {"bad_input": BadInput, "capture": CaptureFailed, "internal": WarpsmithError}
+        kinds = {
+            "bad_input": BadInput,
+            "capture": CaptureFailed,
+            "disk_full": DiskFull,
+            "internal": WarpsmithError,
+        }
         return kinds[outcome.kind](outcome.message)
     last = outcome.output.splitlines()[-1:] if outcome.ending is not Ending.DEADLINE else []
     said = f"; it last printed: {last[0][:300]}" if last else ""

@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import Protocol
 
-from memory.errors import BadInput, CaptureFailed
+from memory.errors import BadInput, CaptureFailed, DiskFull
 from tools.child import ANSWER, FAILURE, PROGRESS, REPLY, REQUEST, Failure
 
 Progress = Callable[[str], None]
@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 
 
 class Handler(Protocol):
-    """Answers requests; BadInput and CaptureFailed become Failures, anything else ends the child."""
+    """Answers requests; BadInput, CaptureFailed and DiskFull become Failures, anything else ends the child."""
 
     def handle(self, request: bytes) -> bytes:
         """The answer to one request."""
@@ -74,6 +74,8 @@ class _Loop:
             self._fail("capture", str(error))
         except BadInput as error:
             self._fail("bad_input", str(error))
+        except DiskFull as error:
+            self._fail("disk_full", str(error))
         except BaseException:
             self._fail("internal", traceback.format_exc()[-4000:])
             raise

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
+from memory.disk import disk_full, is_full
 from memory.errors import BadInput
 from memory.records import Problem, Program
 from tools.binding import BindError, BoundPlan, bind
@@ -165,7 +166,7 @@ def _kernel_text(plan: BoundPlan) -> str:
 
 
 def write_export(path: Path, text: str) -> None:
-    """Write the file whole or not at all. Raises BadInput where it cannot be written."""
+    """Write the file whole or not at all. Raises BadInput where it cannot be, DiskFull where it does not fit."""
     final = path.expanduser().resolve()
     draft = final.with_name(f".{final.name}.{uuid.uuid4().hex}")
     try:
@@ -177,6 +178,8 @@ def write_export(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+        if error.errno is not None and is_full(error):
+            raise disk_full(final, error.errno) from error
         raise BadInput(
             f"cannot write {str(path)!r}: {error.strerror}; choose a path in an existing, writable folder"
         ) from error

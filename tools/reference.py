@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import TracebackType
 
+from memory.disk import telling_full
 from memory.errors import CaptureFailed, WorkerLost
 from memory.records import Problem, Target
 from tools.child import Child, Ending, Failure, Limits, Lost, error_of
@@ -52,9 +53,10 @@ class Reference:
         """Write one trial into `directory` (made where absent): fresh weights and inputs, oracle and eager results.
 
         Raises: BadInput or CaptureFailed where the module cannot run or passes the deadline; WorkerLost where its
-        process died twice, the second time on a fresh start.
+        process died twice, the second time on a fresh start; DiskFull.
         """
-        directory.mkdir(parents=True, exist_ok=True)
+        with telling_full(directory):
+            directory.mkdir(parents=True, exist_ok=True)
         request = TrialRequest(seed=seed, distribution=distribution, directory=str(directory.resolve()))
         outcome = self._attempt(request)
         if isinstance(outcome, Lost) and outcome.ending is not Ending.DEADLINE:

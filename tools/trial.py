@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from memory.disk import telling_full
 from memory.errors import StoreError
 from memory.records import Record
 from tools.inputs import Distribution
@@ -77,19 +78,30 @@ class Trial:
 
 
 def write_array(path: Path, array: Array) -> None:
-    """Write one array atomically, row-major. The folder is made where absent."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write one array atomically, row-major. The folder is made where absent. Raises DiskFull."""
     partial = path.with_suffix(f".partial-{os.getpid()}")
-    with partial.open("wb") as stream:
-        np.save(stream, array, allow_pickle=False)
-    partial.replace(path)
+    try:
+        with telling_full(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as stream:
+                # np.save would write past Python and not say why it could not.
+                header = np.lib.format.header_data_from_array_1_0(np.ascontiguousarray(array))
+                np.lib.format.write_array_header_1_0(stream, {**header, "shape": array.shape})
+                stream.write(np.ascontiguousarray(array).tobytes())
+            partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Write the manifest atomically: the trial is complete from then on."""
+    """Write the manifest atomically: the trial is complete from then on. Raises DiskFull."""
     partial = directory / f"{MANIFEST}.partial-{os.getpid()}"
-    partial.write_text(manifest.model_dump_json())
-    partial.replace(directory / MANIFEST)
+    try:
+        with telling_full(directory / MANIFEST):
+            partial.write_text(manifest.model_dump_json())
+            partial.replace(directory / MANIFEST)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> Array:

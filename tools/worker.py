@@ -9,7 +9,9 @@ agent wrote as host code is ever imported here.
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal, cast
 
+from memory.disk import disk_full, is_full
 from memory.errors import WarpsmithError
 from memory.records import Evaluation, Program
 from tools.baselines import measured_baselines
@@ -118,6 +121,14 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
     except WarpsmithError as error:
         # The machine lacks something: the coordinator raises it where the first job was given.
         connection.send(WorkerFailure.of(error))
+    except OSError as error:
+        if not is_full(error):
+            raise
+        connection.send(WorkerFailure.of(_full(error, spec.cache_dir)))
+
+
+def _full(error: OSError, path: Path) -> WarpsmithError:
+    return disk_full(Path(error.filename or path), error.errno or errno.ENOSPC)
 
 
 def _answer_jobs(connection: Connection, place: _Workplace) -> None:
@@ -147,6 +158,10 @@ def _answer(job: Job, place: _Workplace) -> Answer:
     except DeviceLost:
         # A baseline broke the context; dying is how the pool learns that this worker is spent.
         os._exit(1)
+    except OSError as error:
+        if is_full(error):
+            return WorkerFailure.of(_full(error, Path(tempfile.gettempdir())))
+        return WorkerFailure("Bug", traceback.format_exc())
     except Exception:  # noqa: BLE001
         # The process boundary: what is left is a bug of ours. It is reported whole and raised by the pool.
         return WorkerFailure("Bug", traceback.format_exc())

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import TypeVar
 
-from memory.errors import BadInput, OutOfDeviceMemory, ToolMissing, WarpsmithError, WorkerLost
+from memory.errors import BadInput, DiskFull, OutOfDeviceMemory, ToolMissing, WarpsmithError, WorkerLost
 from tools.case import Case
 
 START_DEADLINE_S = 120.0
@@ -46,7 +46,7 @@ class WorkerFailure:
 
     def error(self, doing: str) -> WarpsmithError:
         """The exception again, or one that says what was being done where it is a bug of ours."""
-        for kind in (ToolMissing, BadInput, OutOfDeviceMemory):
+        for kind in (ToolMissing, BadInput, DiskFull, OutOfDeviceMemory):
             if self.kind == kind.__name__:
                 return kind(self.message)
         return WarpsmithError(f"{doing} failed by our own fault: {self.message}")

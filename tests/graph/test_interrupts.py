@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from graph.interrupts import descendants, interruptible
-from tests.graph.test_run import SMALL, evaluations, start, wait_for, warpsmith
+from tests.graph.test_run import SMALL, ended, evaluations, start, wait_for, warpsmith
 from tests.problems import module_text
 
 
@@ -33,21 +33,8 @@ def press(process: subprocess.Popen[str]) -> str:
     assert process.returncode == 130
     assert "Traceback" not in said
     for pid in started:
-        assert _ended(pid), pid
+        assert ended(pid), pid
     return said
-
-
-def _ended(pid: int) -> bool:
-    """True once the process is gone; it is not ours to wait for, and a zombie counts as gone."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            if ") Z " in Path(f"/proc/{pid}/stat").read_text():
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def statuses(folder: Path) -> list[str]:

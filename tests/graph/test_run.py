@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from graph.interrupts import descendants
 from tests.problems import module_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -260,12 +261,37 @@ def test_an_answer_to_a_run_that_does_not_wait_is_refused(workplace: Path) -> No
     assert run["status"] == "interrupted"
 
 
-def test_two_processes_do_not_work_on_one_run(workplace: Path) -> None:
-    from memory.lock import RunLock
+def test_a_second_process_is_refused_and_one_that_was_killed_leaves_neither_a_lock_nor_workers(
+    workplace: Path,
+) -> None:
+    home = workplace / "shared"
+    with start(workplace, "optimize", "scaled.py", *SMALL, home=home.name) as process:
+        wait_for(lambda: len(evaluations(home)) >= 2, process)
+        [run] = json.loads(warpsmith(workplace, "show", "--json", home=home.name).stdout)
+        assert run["status"] == "running"
+        refused = warpsmith(workplace, "resume", run["run"], "--quiet", home=home.name)
+        assert process.poll() is None
+        assert (refused.returncode, refused.stdout) == (1, "")
+        [said] = refused.stderr.splitlines()
+        assert said.startswith(f"warpsmith: run '{run['run']}' is being worked on by pid {process.pid} on ")
+        assert said.endswith("; wait for it, stop it, or start another run")
+        started = descendants(process.pid)
+        os.kill(process.pid, signal.SIGKILL)
+    before = evaluations(home)
+    done = warpsmith(workplace, "resume", run["run"], "--quiet", home=home.name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before.items() <= evaluations(home).items()
+    assert started and all(ended(pid) for pid in started)
 
-    done = warpsmith(workplace, "optimize", "scaled.py", "--json", "--review", *SMALL, home="locked")
-    run = json.loads(done.stdout)["run"]
-    with RunLock(workplace / "locked" / "store.db", run):
-        refused = warpsmith(workplace, "resume", run, "--approve", "--quiet", home="locked")
-    assert refused.returncode == 1
-    assert f"pid {os.getpid()}" in refused.stderr
+
+def ended(pid: int) -> bool:
+    """True once a process is gone; it is not ours to wait for, and a zombie counts as gone."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            if ") Z " in Path(f"/proc/{pid}/stat").read_text():
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False

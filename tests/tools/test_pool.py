@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from memory.errors import BadInput, ToolMissing
+from memory.errors import BadInput, DiskFull, ToolMissing
 from memory.records import Status
 from tests.cases import scaled_relu_case
+from tests.full_disks import Ballast, among_small_disks, mount
 from tests.problems import KERNEL, scaled_relu_program
 from tools.case import Case
 from tools.device_trials import DeviceTrial
@@ -135,3 +136,30 @@ def test_no_worker_outlives_its_pool(spec: WorkerSpec) -> None:
         pool.warm()
         assert len(set(multiprocessing.active_children()) - before) == 2
     assert set(multiprocessing.active_children()) <= before
+
+
+def evaluate_on_a_small_disk(libraries: Path, spec: WorkerSpec, case: Case) -> tuple[list[str], str]:
+    """What a worker says where compiled programs have 8 KiB, 40 KiB, and room enough."""
+    mount(libraries, 4000)
+    job, refusals = EvaluationJob(scaled_relu_program(), case), []
+    with LocalPool(spec, 1) as pool:
+        for left in (8, 40):
+            ballast = Ballast(libraries, left)
+            try:
+                pool.evaluate(job)
+            except DiskFull as full:
+                refusals.append(str(full))
+            ballast.throw_out()
+        verdict = pool.evaluate(job)
+    return refusals, verdict.status.value if verdict is not None else "none"
+
+
+def test_a_program_that_cannot_be_compiled_for_want_of_room_has_no_verdict(
+    pool: LocalPool, spec: WorkerSpec, case: Case
+) -> None:
+    assert pool.evaluate(EvaluationJob(scaled_relu_program(), case)) is not None
+    (libraries,) = spec.cache_dir.glob("host/simulator-*/libraries")
+    refusals, verdict = among_small_disks(evaluate_on_a_small_disk, libraries, spec, case)
+    assert len(refusals) == 2
+    assert all(f"the disk at '{libraries}' is full" in text for text in refusals), refusals
+    assert verdict == "passed"

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
+from memory.disk import disk_full, no_room
 from memory.errors import ToolMissing
 from tools.simulator.elf import SharedVariable, Symbols, exported, read_symbols
 from tools.simulator.source import FILE_NAME, Diagnostic, RefusedSource, excerpt_of, prepare
@@ -136,6 +137,7 @@ class HostCompiler:
         options = [f"--remove-section={name}" for name in names]
         result = run_command(["objcopy", *options, str(unit)], timeout_s=20, confined=False)
         if result.returncode != 0:
+            _require_room(unit.parent)
             raise ToolMissing(f"objcopy failed: {result.stderr[:200]}; apt-get install binutils")
 
     def _tool(self, directory: Path, source: str, *arguments: str) -> None:
@@ -146,6 +148,7 @@ class HostCompiler:
                 (Diagnostic(None, f"the host compiler took longer than {self._timeout_s:g} s", ""),)
             )
         if result.returncode != 0:
+            _require_room(directory)
             raise HostCompileError(_diagnostics(source, result.stderr))
 
     def _refuse_symbols(self, symbols: Symbols) -> None:
@@ -174,6 +177,13 @@ class HostCompiler:
             | maths
             | _LIBC
         )
+
+
+def _require_room(directory: Path) -> None:
+    """Raises DiskFull: a compiler without room fails like one that was given wrong code, which is no verdict."""
+    for folder in (directory, Path(tempfile.gettempdir())):
+        if (code := no_room(folder)) is not None:
+            raise disk_full(folder, code)
 
 
 def _mathematics_library(runner: Path) -> frozenset[str]:

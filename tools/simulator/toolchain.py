@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from memory.disk import disk_full, no_room
 from memory.errors import ToolMissing
 
 NATIVE = Path(__file__).parent / "native"
@@ -45,6 +46,8 @@ INSTRUMENTED_FLAGS = (
 _RUNNER_FLAGS = ("-O2", "-std=c++17", "-fvisibility=hidden", "-rdynamic", "-Wall", "-Wextra")
 _COMPILER_MEMORY_BYTES = 3 << 30
 _COMPILER_FILE_BYTES = 256 << 20
+_HEADER_BYTES = 16 << 20
+"""More than a precompiled header takes."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,11 @@ class Toolchain:
     def _build(self, home: Path) -> None:
         with tempfile.TemporaryDirectory(dir=self.cache_dir) as scratch:
             draft = Path(scratch) / "home"
-            shutil.copytree(NATIVE, draft / "native")
+            try:
+                shutil.copytree(NATIVE, draft / "native")
+            except shutil.Error:  # which does not pass on the system's own code
+                self._require_room()
+                raise
             sources = sorted(str(p) for p in (draft / "native" / "runner").glob("*.cpp"))
             self._tool(*_RUNNER_FLAGS, *sources, "-o", str(draft / "runner"), "-ldl", "-lm")
             for mode in ("plain", "instrumented"):
@@ -177,9 +184,15 @@ class Toolchain:
             self._tool(*flags, "-x", "c++-header", str(header), "-o", f"{header}.gch")
         (home / "complete").touch()
 
+    def _require_room(self) -> None:
+        """Raises DiskFull where there is no room for what is built here."""
+        if (code := no_room(self.cache_dir, _HEADER_BYTES)) is not None:
+            raise disk_full(self.cache_dir, code)
+
     def _tool(self, *arguments: str) -> None:
         result = run_command([self.compiler, *arguments], timeout_s=max(self.timeout_s, 120), confined=False)
         if result.returncode != 0:
+            self._require_room()
             raise ToolMissing(f"{self.cxx} cannot build the simulator: {result.stderr[:2000]}")
 
 
