@@ -69,6 +69,8 @@ class Settings(ModelSettings):
     eager_factor: float = Field(default=2.0, ge=1)
     soak_trials: int | None = Field(default=None, ge=0)
     """Further random trials for a winner; None means 100 on the simulator and 1,000 on a GPU."""
+    soak_s: float = Field(default=300.0, gt=0)
+    """Wall seconds after which a winner's soak ends with the trials that it has passed."""
     deadline_s: float = Field(default=60.0, gt=0)
     capture_deadline_s: float = Field(default=120.0, gt=0)
     verify_elements: int = Field(default=1 << 20, ge=1024)

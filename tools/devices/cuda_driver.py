@@ -7,7 +7,7 @@ Invariant: `describe_gpu` creates no context, so that a coordinating process may
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ _SCALARS: dict[ScalarType, type[np.generic]] = {
     "double": np.float64,
 }
 _DEFAULT_SHARED_BYTES = 48 * 1024
-"""Dynamic shared memory that a kernel gets without asking."""
+"""Shared memory, static and dynamic together, that a block gets without asking."""
 
 
 class DriverError(Exception):
@@ -50,6 +50,16 @@ class LoadedKernel:
 
     entry: str
     handle: Any
+
+
+@dataclass(frozen=True)
+class SharedBytes:
+    """Shared memory a block needs."""
+
+    static: int
+    """Declared in the kernel."""
+    dynamic: int
+    """The most that any launch asks for."""
 
 
 def describe_gpu(index: int = 0) -> tuple[str, GpuSpec]:
@@ -88,8 +98,8 @@ def set_up_context(index: int) -> None:
     _no_persisting_l2()
 
 
-def load_kernels(cubin: bytes, shared_bytes: dict[str, int], index: int) -> dict[str, LoadedKernel]:
-    """The cubin's kernels by entry name; `shared_bytes`: entry -> most dynamic shared memory of its launches.
+def load_kernels(cubin: bytes, shared: Mapping[str, SharedBytes], index: int) -> dict[str, LoadedKernel]:
+    """The cubin's kernels by entry name; `shared`: what each needs.
 
     Raises: DriverError where the driver refuses the cubin, an entry or that much shared memory.
     """
@@ -97,10 +107,10 @@ def load_kernels(cubin: bytes, shared_bytes: dict[str, int], index: int) -> dict
 
     with _as_driver_error("loading the cubin"):
         code = ObjectCode.from_cubin(cubin)
-        loaded = {entry: LoadedKernel(entry, code.get_kernel(entry)) for entry in shared_bytes}
-    for entry, wanted in shared_bytes.items():
-        if wanted > _DEFAULT_SHARED_BYTES:
-            _allow_shared(loaded[entry].handle, wanted, index)
+        loaded = {entry: LoadedKernel(entry, code.get_kernel(entry)) for entry in shared}
+    for entry, wanted in shared.items():
+        if wanted.static + wanted.dynamic > _DEFAULT_SHARED_BYTES:
+            _allow_shared(loaded[entry].handle, wanted.dynamic, index)
     return loaded
 
 
