@@ -50,7 +50,8 @@ class Settings(ModelSettings):
     gpu_index: int = Field(default=0, ge=0)
     """Which of the machine's GPUs, on `cuda`."""
     baselines: Literal["eager", "compile", "best"] = "eager"
-    """What to measure of PyTorch on `cuda`: eager, also torch.compile, also the best of its slow modes."""
+    """What to measure of PyTorch on `cuda`: eager, also torch.compile, also the best of its slow modes. A winner beats
+    all that is measured."""
     gpu: str = "h200"
     """GPU that the simulator stands for: a name, or an architecture such as sm_90a."""
     workers: int = Field(default=0, ge=0, le=256)
