@@ -81,15 +81,30 @@ def describe_gpu(index: int = 0) -> tuple[str, GpuSpec]:
     return name, _spec_from_attributes(name, arch + suffix, memory_bytes, ordinal)
 
 
+def why_no_gpu() -> str:
+    """Why torch can use no GPU although there is a driver, and what to do. Raises: ToolMissing without a driver."""
+    return mismatch(torch.__version__, torch.version.cuda, int(_checked(_driver().cuDriverGetVersion())))
+
+
+def mismatch(torch_version: str, built_for: str | None, driver: int) -> str:
+    """What keeps a torch built for a CUDA version from a driver; `driver`: 1000 x major + 10 x minor."""
+    if built_for is None:
+        return f"torch {torch_version} is built without CUDA: install a CUDA build of it"
+    if driver // 1000 < int(built_for.split(".")[0]):
+        return (
+            f"the NVIDIA driver is too old: it runs CUDA {driver // 1000}.{driver % 1000 // 10}, and torch "
+            f"{torch_version} was built for {built_for}; update the driver, or install a torch built for its CUDA"
+        )
+    return f"torch {torch_version} sees no such CUDA device: look at CUDA_VISIBLE_DEVICES and nvidia-smi"
+
+
 def set_up_context(index: int) -> None:
     """Make the GPU current for torch and cuda.core, and take the persisting-L2 carve-out away.
 
     Raises: ToolMissing where torch sees no such GPU; DriverError where the driver refuses.
     """
     if not torch.cuda.is_available() or index >= torch.cuda.device_count():
-        raise ToolMissing(
-            f"torch {torch.__version__} sees no CUDA device {index}: install a CUDA build of it, or use the simulator"
-        )
+        raise ToolMissing(f"{why_no_gpu()}; or use the simulator")
     from cuda.core import Device
 
     torch.cuda.set_device(index)
