@@ -27,6 +27,11 @@ DRAWN = (Distribution.AUTHOR, Distribution.NORMAL, Distribution.LARGE)
 """Distributions of the trials that a GPU draws at full size for every candidate."""
 HUGE_BYTES = 8 << 30
 """From this size of inputs, state and outputs on, one full-size trial has to do."""
+HEAVY_BYTES = 1 << 29
+"""From this size of a module's own trial on (its weights, mostly: they do not shrink with the inputs), a GPU draws the
+trials after MODULE_KINDS itself: files of gigabytes take seconds to make and again to load, for every candidate."""
+MODULE_KINDS = (Distribution.AUTHOR, Distribution.NORMAL)
+"""What the module draws in any case: the graph must agree with it there, or it makes all trials."""
 
 Seeds = Callable[[int, str], int]
 """(index, purpose) -> seed of a trial."""
@@ -45,6 +50,8 @@ class Bench:
     seeds: Seeds
     modes: tuple[CompileMode, ...] = ()
     """torch.compile's modes to measure where programs run on a GPU."""
+    draws: bool = True
+    """False where the captured graph was found not to stand for the module: a GPU draws no trials then."""
 
     def reference(self, problem: Problem) -> Reference:
         """The user's module in a child of its own, on the kind of device that the programs run on."""
@@ -57,17 +64,18 @@ def prepare_case(bench: Bench, pool: EvaluationPool) -> Case:
 
     The user's module runs in a child. Raises BadInput where it cannot be run in float64.
     """
-    folders = [bench.directory / f"{i:03d}" for i in range(len(bench.policy.distributions))]
+    kinds = module_kinds(bench)
+    folders = [bench.directory / f"{i:03d}" for i in range(len(kinds))]
     trials = [_existing(folder) for folder in folders]
     if any(trial is None for trial in trials):
-        trials = list(draw_trials(bench, bench.twin, bench.policy.distributions, "trial", folders))
+        trials = list(draw_trials(bench, bench.twin, kinds, "trial", folders))
     kept = tuple(trial for trial in trials if trial is not None)
     _refuse_degenerate(bench, kept)
     case = Case(bench.problem, bench.twin, kept, (), bench.policy)
     if bench.device.kind != "cuda":
         # Modelled like the programs' times, so that both sides are of one kind.
         return replace(case, baselines=(modelled_eager(bench.problem.graph, gpu_of(bench.device)),))
-    return _with_measured_baselines(bench, replace(case, drawn=_drawn(bench, kept)), pool)
+    return _with_measured_baselines(bench, replace(case, drawn=drawn_trials(bench, kept)), pool)
 
 
 def _with_measured_baselines(bench: Bench, case: Case, pool: EvaluationPool) -> Case:
@@ -76,7 +84,8 @@ def _with_measured_baselines(bench: Bench, case: Case, pool: EvaluationPool) -> 
         raise BadInput(too_large(bench.problem, gpu_of(bench.device)))
     if case.drawn and found.untrusted is not None:
         # The module makes its trials at full size then, as files: slower, and right.
-        return prepare_case(replace(bench, twin=bench.problem, directory=bench.directory / "full"), pool)
+        full = replace(bench, twin=bench.problem, directory=bench.directory / "full", draws=False)
+        return prepare_case(full, pool)
     if "eager" in found.absent:
         raise WarpsmithError(
             f"eager PyTorch could not be timed on {bench.device.name}: {found.absent['eager']}"
@@ -84,15 +93,29 @@ def _with_measured_baselines(bench: Bench, case: Case, pool: EvaluationPool) -> 
     return replace(case, baselines=found.times, trusted=found.untrusted is None)
 
 
-def _drawn(bench: Bench, trials: tuple[Trial, ...]) -> tuple[DeviceTrial, ...]:
-    """Full-size trials for a problem whose others run at reduced shapes; fewer where they are huge."""
-    if bench.twin is bench.problem:
+def module_kinds(bench: Bench) -> tuple[Distribution, ...]:
+    """Distributions of the trials that the user's module makes for every candidate: the policy's, fewer where a GPU
+    draws trials itself and the module's would be heavy."""
+    kinds = bench.policy.distributions
+    if bench.device.kind != "cuda" or not bench.draws or traffic_bytes(bench.twin) < HEAVY_BYTES:
+        return kinds
+    return tuple(kind for kind in kinds if kind in MODULE_KINDS) or kinds[:1]
+
+
+def drawn_trials(bench: Bench, trials: tuple[Trial, ...]) -> tuple[DeviceTrial, ...]:
+    """Full-size trials for a problem whose others run at reduced shapes (fewer where they are huge), and those that
+    its module leaves to the GPU: weights moved there, for it made few sets of them."""
+    left = tuple(kind for kind in bench.policy.distributions if kind not in module_kinds(bench))
+    if not bench.draws or (bench.twin is bench.problem and not left):
         return ()
     bases = {trial.distribution: trial for trial in trials}
     base = bases.get(Distribution.AUTHOR, trials[0])
-    kinds = DRAWN if traffic_bytes(bench.problem) <= HUGE_BYTES else DRAWN[:1]
+    always = DRAWN if traffic_bytes(bench.problem) <= HUGE_BYTES else DRAWN[:1]
+    kinds = (*always, *(kind for kind in left if kind not in always))
     return tuple(
-        DeviceTrial(bench.seeds(i, "drawn"), kind, trials[i % len(trials)] if i else base)
+        DeviceTrial(
+            bench.seeds(i, "drawn"), kind, trials[i % len(trials)] if i else base, move_weights=kind in left
+        )
         for i, kind in enumerate(kinds)
     )
 

@@ -36,7 +36,8 @@ DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, simula
 BaselinesOption = Annotated[
     str | None,
     typer.Option(
-        "--baselines", help="on a GPU, measure eager, compile too, or best of its modes [default: eager]"
+        "--baselines",
+        help="what a winner must beat on a GPU: eager, compile too, or best of its modes too [default: eager]",
     ),
 ]
 Models = Annotated[

@@ -16,7 +16,7 @@ from graph.folders import prepare_home
 from graph.settings import Settings
 from memory.errors import BadInput, WarpsmithError
 from tools.clang_tidy import clang_tidy_version
-from tools.machine import cuda_usable, gpus_present, host_compiler, nvrtc_summary
+from tools.machine import cuda_usable, gpus_present, host_compiler, nvrtc_summary, why_not_usable
 
 LOW_DISK_BYTES = 2 << 30
 
@@ -46,7 +46,7 @@ def examine(settings: Settings) -> list[Check]:
         _program("compute-sanitizer", "memory and race checks on a GPU: install the CUDA toolkit"),
         clang_tidy_check(clang_tidy_version()),
         ray_check(ray_version()),
-        _model_key(),
+        _models(settings),
     ]
 
 
@@ -82,7 +82,7 @@ def _home(settings: Settings) -> Check:
 def _gpu() -> Check:
     found = gpus_present()
     if found:
-        lost = "" if cuda_usable() else "; torch cannot use it: install a CUDA build of torch"
+        lost = "" if cuda_usable() else f"; programs cannot run on it: {why_not_usable()}"
         return Check("GPU", False, cuda_usable(), ", ".join(found) + lost)
     return Check("GPU", False, False, "none: times are modelled by the simulator, not measured")
 
@@ -115,8 +115,10 @@ def _program(name: str, lost: str) -> Check:
     return Check(name, False, path is not None, path or f"not found; without it no {lost}")
 
 
-def _model_key() -> Check:
-    return Check("language model", False, False, "not used by this version: the agents work by rules")
+def _models(settings: Settings) -> Check:
+    if settings.endpoint is None:
+        return Check("language model", False, False, f"the agents work by rules ({settings.why_rules})")
+    return Check("language model", False, True, settings.endpoint.base_url or "OpenAI")
 
 
 def table(checks: list[Check]) -> RenderableType:

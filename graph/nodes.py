@@ -188,7 +188,12 @@ def verify(state: RunState, runtime: Run) -> Update:
                 continue
         outcome = soak(best, context, partial(_tell_soak, runtime, candidate_id, total))
         if outcome.failure is None:
-            text = f"passed {outcome.trials} further random trials"
+            cut = (
+                f" of {total}: its {context.settings.soak_s:.0f} s were over"
+                if outcome.trials < total
+                else ""
+            )
+            text = f"passed {outcome.trials} further random trials{cut}"
             context.record("critic", text, state.generation, candidate_id=candidate_id)
             return {
                 "winner": candidate_id,

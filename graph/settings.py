@@ -54,7 +54,8 @@ class Settings(ModelSettings):
     gpu_index: int = Field(default=0, ge=0)
     """Which of the machine's GPUs, on `cuda`."""
     baselines: Literal["eager", "compile", "best"] = "eager"
-    """What to measure of PyTorch on `cuda`: eager, also torch.compile, also the best of its slow modes."""
+    """What to measure of PyTorch on `cuda`: eager, also torch.compile, also the best of its slow modes. A winner beats
+    all that is measured."""
     gpu: str = "h200"
     """GPU that the simulator stands for: a name, or an architecture such as sm_90a."""
     workers: int = Field(default=0, ge=0, le=256)
@@ -87,6 +88,8 @@ class Settings(ModelSettings):
     eager_factor: float = Field(default=2.0, ge=1)
     soak_trials: int | None = Field(default=None, ge=0)
     """Further random trials for a winner; None means 100 on the simulator and 1,000 on a GPU."""
+    soak_s: float = Field(default=300.0, gt=0)
+    """Wall seconds after which a winner's soak ends with the trials that it has passed."""
     deadline_s: float = Field(default=60.0, gt=0)
     capture_deadline_s: float = Field(default=120.0, gt=0)
     verify_elements: int = Field(default=1 << 20, ge=1024)

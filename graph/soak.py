@@ -2,12 +2,14 @@
 
 Where the device can draw trials itself (a GPU), the user's module makes the first MODULE_TRIALS, and the rest are drawn
 at the problem's own shapes, with weights moved in each. Elsewhere the module makes all of them, at reduced shapes where
-the problem is large, and one at the problem's own shapes at the end.
+the problem is large, and one at the problem's own shapes at the end. The setting `soak_s` ends a soak early: what
+passed until then is its outcome, and said.
 """
 
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -30,11 +32,12 @@ SOAK_BATCH = 10
 """Trials made, judged and deleted at a time."""
 MODULE_TRIALS = 20
 """Trials that the user's module makes where the device draws the others."""
+MODULE_BYTES = 1 << 31
+"""Inputs, state and outputs that those may come to together; one is made in any case."""
 DRAWN_BATCH = 50
-"""Drawn trials judged at a time."""
-DRAWN_BYTES = 1 << 39
-"""Bytes of inputs, state and outputs that drawn trials may come to: 1,000 trials of 512 MiB. Larger problems get fewer
-trials, at least as many as one batch of the module's."""
+"""Drawn trials judged at a time, at most."""
+BATCH_BYTES = 1 << 37
+"""Inputs, state and outputs of one batch, at most: the clock is read between batches only."""
 FULL_SHAPE_ELEMENTS = 1 << 25
 """A winner verified at reduced shapes is also run once at its own, up to this many elements over all tensors."""
 
@@ -51,6 +54,10 @@ class SoakOutcome:
     full_shape_trials: int
     """Those among them at the problem's own shapes."""
 
+    def plus(self, passed: int, failure: Evaluation | None = None) -> SoakOutcome:
+        """With more trials passed at the problem's own shapes, and what ended it."""
+        return SoakOutcome(failure, self.trials + passed, self.full_shape_trials + passed)
+
 
 def soak(member: Member, context: RunContext, tell: Tell) -> SoakOutcome:
     """Run fresh random trials until one fails or all have passed. `tell` hears how many are done.
@@ -58,19 +65,37 @@ def soak(member: Member, context: RunContext, tell: Tell) -> SoakOutcome:
     Raises: BadInput where the user's module cannot be run any more.
     """
     bench, wanted = context.bench, context.bench.policy.soak_trials
-    made = min(wanted, MODULE_TRIALS) if context.case.trusted else wanted
+    made = min(wanted, module_trials(traffic_bytes(bench.twin))) if context.case.trusted else wanted
     folder = bench.directory / f"soak-{member.candidate.program_hash[:16]}"
+    clock = Clock(context.settings.soak_s)
     try:
         with bench.reference(bench.twin) as reference:
-            done, failure = _module_trials(_Soak(member, context, reference, folder), made, tell)
+            done, failure = _module_trials(_Soak(member, context, reference, folder, clock), made, tell)
         own_shapes = done if bench.twin is bench.problem else 0
         if failure is not None:
             return SoakOutcome(failure, done, own_shapes)
         if context.case.trusted:
-            return _drawn_trials(member, context, done, own_shapes, tell)
+            return _drawn_trials(member, context, SoakOutcome(None, done, own_shapes), clock, tell)
         return _full_shape(member, bench, done, folder, context)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def module_trials(trial_bytes: int) -> int:
+    """How many trials the module makes where the device draws the others."""
+    return max(1, min(MODULE_TRIALS, MODULE_BYTES // max(trial_bytes, 1)))
+
+
+class Clock:
+    """Says when a soak's time is up."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._end = time.monotonic() + limit_s
+
+    @property
+    def over(self) -> bool:
+        """True from the limit on."""
+        return time.monotonic() >= self._end
 
 
 @dataclass(frozen=True)
@@ -81,6 +106,7 @@ class _Soak:
     context: RunContext
     reference: Reference
     folder: Path
+    clock: Clock
 
     def draw(self, start: int, end: int) -> tuple[Trial, ...]:
         return tuple(self._trial(index) for index in range(start, end))
@@ -98,7 +124,7 @@ def _module_trials(soak: _Soak, count: int, tell: Tell) -> tuple[int, Evaluation
         pending = [drawer.submit(soak.draw, start, min(start + SOAK_BATCH, count)) for start in starts[:1]]
         for start, following in zip_longest(starts, starts[1:]):
             trials = pending.pop().result()
-            if following is not None:
+            if following is not None and not soak.clock.over:
                 pending.append(drawer.submit(soak.draw, following, min(following + SOAK_BATCH, count)))
             failure = _judge(soak.member, replace(soak.context.case, trials=trials, drawn=()), soak.context)
             for trial in trials:
@@ -106,21 +132,27 @@ def _module_trials(soak: _Soak, count: int, tell: Tell) -> tuple[int, Evaluation
             if failure is not None:
                 return start, failure
             tell(start + len(trials))
+            if not pending:
+                return start + len(trials), None
     return count, None
 
 
-def _drawn_trials(member: Member, context: RunContext, done: int, own_shapes: int, tell: Tell) -> SoakOutcome:
-    """The rest of the soak, drawn on the device."""
+def _drawn_trials(
+    member: Member, context: RunContext, so_far: SoakOutcome, clock: Clock, tell: Tell
+) -> SoakOutcome:
+    """The rest of the soak, drawn on the device: one batch in any case."""
     bench, case = context.bench, context.case
-    affordable = max(SOAK_BATCH, DRAWN_BYTES // max(traffic_bytes(bench.problem), 1))
-    count = min(bench.policy.soak_trials - done, affordable)
-    for start in range(0, count, DRAWN_BATCH):
-        batch = tuple(_drawn(bench, case, index) for index in range(start, min(start + DRAWN_BATCH, count)))
+    count = bench.policy.soak_trials - so_far.trials
+    size = max(1, min(DRAWN_BATCH, BATCH_BYTES // max(traffic_bytes(bench.problem), 1)))
+    passed = 0
+    while passed < count and not (passed and clock.over):
+        batch = tuple(_drawn(bench, case, index) for index in range(passed, min(passed + size, count)))
         failure = _judge(member, replace(case, trials=(), drawn=batch), context)
         if failure is not None:
-            return SoakOutcome(failure, done + start, own_shapes + start)
-        tell(done + start + len(batch))
-    return SoakOutcome(None, done + count, own_shapes + count)
+            return so_far.plus(passed, failure)
+        passed += len(batch)
+        tell(so_far.trials + passed)
+    return so_far.plus(passed)
 
 
 def _drawn(bench: Bench, case: Case, index: int) -> DeviceTrial:

@@ -50,7 +50,7 @@ def measured_baselines(
 def _try_oracle(case: Case, device: Device, load: Load) -> None:
     """One full-size trial and its answers. Raises: OutOfDeviceMemory."""
     if case.drawn and isinstance(device, DrawingDevice):
-        maker = case.drawer(device.place)
+        maker = case.drawer(device)
         maker.answers(maker.draw(case.drawn[0], load(case.drawn[0].base)))
 
 
@@ -58,5 +58,5 @@ def _untrusted(case: Case, device: Device, load: Load) -> str | None:
     """Why the captured graph is no oracle on this device: it must agree with the module on every trial so far."""
     if not isinstance(device, DrawingDevice):
         return f"{device.name} draws no trials"
-    maker = DeviceTrials(case.twin.graph, device.place)
+    maker = DeviceTrials(case.twin.graph, device.place, device.upload)
     return next(filter(None, (maker.disagreement(load(trial)) for trial in case.trials)), None)

@@ -13,7 +13,7 @@ import torch
 from memory.records import BaselineTime, Diagnostic, Problem, Stage, TrialError
 from tools.binding import BoundPlan
 from tools.device_trials import DeviceTrial, DeviceTrials
-from tools.devices.port import Device, Fault
+from tools.devices.port import Device, DrawingDevice, Fault
 from tools.lint import lint_plan
 from tools.lint_findings import LintFinding
 from tools.policy import Policy
@@ -51,12 +51,12 @@ class Case:
         """The policy's."""
         return self.policy.content_hash()
 
-    def drawer(self, place: torch.device) -> DeviceTrials:
+    def drawer(self, device: DrawingDevice) -> DeviceTrials:
         """What draws and judges at the problem's own shapes: building a graph's callables takes longer than running
         a small one, so once for all candidates."""
-        if place not in self._drawers:
-            self._drawers[place] = DeviceTrials(self.problem.graph, place)
-        return self._drawers[place]
+        if device.place not in self._drawers:
+            self._drawers[device.place] = DeviceTrials(self.problem.graph, device.place, device.upload)
+        return self._drawers[device.place]
 
     @cached_property
     def _drawers(self) -> dict[torch.device, DeviceTrials]:

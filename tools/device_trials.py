@@ -9,7 +9,7 @@ Covers: errors that only large shapes show, wrong weights or inputs kept from an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -26,6 +26,8 @@ from tools.tensor_compare import TensorSubject, compare_tensors, largest_error
 from tools.trial import Trial, TrialData
 
 Tensors = dict[str, torch.Tensor]
+Upload = Callable[[Array, DType], torch.Tensor]
+"""Brings a host array to the device; what it gives may be shared, and is only read."""
 
 AGREEMENT = 1e-9
 """Relative error up to which two float64 evaluations of the same operations are called the same."""
@@ -59,10 +61,14 @@ class Answers:
 class DeviceTrials:
     """Draws trials of one graph on a torch device, and judges results there."""
 
-    def __init__(self, graph: Graph, device: torch.device) -> None:
-        """Raises: BadInput for a graph with an operation that may not be called."""
+    def __init__(self, graph: Graph, device: torch.device, upload: Upload | None = None) -> None:
+        """upload: one that keeps what it brought, since all trials start from a few sets of weights.
+
+        Raises: BadInput for a graph with an operation that may not be called.
+        """
         self._graph = graph
         self._device = device
+        self._uploader = upload or self._copied
         self._eager = operations(graph, device)
         self._oracle = operations(graph, device, widen=True)
         self._names = (*graph.inputs, *(entry.value for entry in graph.state))
@@ -135,8 +141,11 @@ class DeviceTrials:
         return dict(zip(result_names(self._graph), made, strict=True))
 
     def _upload(self, array: Array, spec: TensorSpec) -> torch.Tensor:
-        # A copy: trials are memory-mapped read-only, and small beside what is drawn here.
-        return tensor_from(np.array(array), spec.dtype).to(self._device)
+        return self._uploader(array, spec.dtype)
+
+    def _copied(self, array: Array, dtype: DType) -> torch.Tensor:
+        # A copy: trials are memory-mapped read-only.
+        return tensor_from(np.array(array), dtype).to(self._device)
 
 
 @contextmanager

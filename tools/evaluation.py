@@ -29,8 +29,10 @@ from tools.roofline import floor_us
 from tools.trial import Trial
 from tools.verification import load_plan, run_trial, twin_plan, verify, verify_drawn
 
-SUSPICIOUS_FRACTION = 0.95
-"""A time under this share of the floor is a detected cheat; the rest is the floor's own uncertainty."""
+SUSPICIOUS_FRACTION = 0.8
+"""A time under this share of the floor is a detected cheat. A floor is made of rates that code reaches, copies and
+library products, and those are 80 to 90 % of the datasheets': reading alone ran at 4.6 TB/s on an H200, copying at
+4.3."""
 
 
 class EvaluationLost(Exception):

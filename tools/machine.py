@@ -9,6 +9,8 @@ from tempfile import gettempdir
 
 import torch
 
+from memory.errors import ToolMissing
+from tools.devices.cuda_driver import why_no_gpu
 from tools.nvrtc_toolkit import find_toolkit
 from tools.simulator.toolchain import Toolchain
 
@@ -26,6 +28,14 @@ def gpus_present() -> tuple[str, ...]:
 def cuda_usable() -> bool:
     """True where torch can run on a GPU of this machine."""
     return torch.cuda.is_available()
+
+
+def why_not_usable() -> str:
+    """Why torch cannot use the GPU that is there, and what to do."""
+    try:
+        return why_no_gpu()
+    except ToolMissing as error:
+        return str(error)
 
 
 def host_compiler() -> str:

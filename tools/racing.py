@@ -48,7 +48,7 @@ def race_sets(case: Case, device: Device, load: Load) -> tuple[Given, ...]:
     if case.drawn:
         if not isinstance(device, DrawingDevice):
             raise BadInput(f"{device.name} cannot draw trials itself")
-        maker = case.drawer(device.place)
+        maker = case.drawer(device)
         return tuple(maker.draw(trial, load(trial.base)) for trial in case.drawn[:RACE_TRIALS])
     if case.twin is not case.problem:
         raise BadInput(
@@ -68,7 +68,8 @@ def _complaints(
         trial = case.trials[index]
         return noted(judge(subject, trial, bench.load(trial), made[1], bench.device), progress)
     given, results = (cast("Mapping[str, torch.Tensor]", side) for side in made)
-    maker = case.drawer(next(iter(results.values())).device)
+    assert isinstance(bench.device, DrawingDevice), "it drew the set"
+    maker = case.drawer(bench.device)
     found = maker.judge(maker.answers(given), subject.named(results), case.drawn[index].about, subject.rule)
     return noted(found, progress)
 

@@ -41,8 +41,8 @@ class ReferenceHandler:
         wanted = ReferenceRequest.validate_json(request)
         if isinstance(wanted, StartRequest):
             user = load(wanted.target, self._progress)
-            weights = Weights(user, wanted.problem.training)
             device = torch.device(wanted.device)
+            weights = Weights(user, wanted.problem.training, device)
             self._bench = _Bench(user, wanted.problem, weights, TrialInputs(user, wanted.problem), device)
             return b""
         if self._bench is None:
@@ -62,7 +62,7 @@ class _Bench:
     def trial(self, wanted: TrialRequest) -> None:
         """Build, draw, run twice and write; the manifest last."""
         root, graph = Path(wanted.directory), self.problem.graph
-        module = self.weights.build(wanted.seed).to(self.device)
+        module = self.weights.build(wanted.seed)
         drawn = self.inputs.draw(wanted.seed, wanted.distribution)
         arguments = [v.to(self.device) if isinstance(v, torch.Tensor) else v for v in drawn]
         tensors = [v for v in arguments if isinstance(v, torch.Tensor)]

@@ -89,7 +89,7 @@ def verify_drawn(plan: BoundPlan, bench: Bench, progress: Progress) -> None:
     if not isinstance(device, DrawingDevice):
         raise BadInput(f"{device.name} cannot draw trials itself")
     subject = load_plan(plan, case.problem.graph, bench, progress)
-    maker = case.drawer(device.place)
+    maker = case.drawer(device)
     for index, trial in enumerate(case.drawn):
         sanitize = index == 0
         with progress.entering(Stage.SANITIZE if sanitize else Stage.CORRECTNESS):

@@ -21,6 +21,7 @@ from tools.devices.cuda import CudaDevice
 from tools.evaluation import check_trials, evaluate
 from tools.footprint import batch_that_fits
 from tools.inputs import Distribution
+from tools.reference import Reference
 from tools.trial_cache import TrialCache
 
 Note = Callable[[str], None]
@@ -102,3 +103,51 @@ def test_a_problem_that_does_not_fit_is_said_so(device: CudaDevice, tmp_path: Pa
     assert found.out_of_memory
     fits = batch_that_fits(huge, device.gpu)
     assert fits is not None and fits[1] < 1 << 22
+
+
+MIXING = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        table = torch.from_numpy(np.linspace(0, 1, columns, dtype=np.float32))
+        self.weight = nn.Parameter(MADE)
+
+    def forward(self, x):
+        return torch.relu(x * self.weight)
+
+
+def get_inputs():
+    return [torch.rand(33, 40)]
+
+
+def get_init_inputs():
+    return [40]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "built_on_gpu"), [("torch.rand(columns)", True), ("torch.rand(columns) + table", False)]
+)
+def test_a_module_is_built_on_the_gpu_where_its_constructor_allows_it(
+    tmp_path: Path, made: str, built_on_gpu: bool
+) -> None:
+    problem = scaled_relu_problem()
+    target = problem.target.model_copy(update={"source": MIXING.replace("MADE", made)})
+    problem = problem.model_copy(update={"target": target})
+    with Reference(target, problem, device="cuda") as reference:
+        first = reference.trial(1, Distribution.NORMAL, tmp_path / "1").load()
+        second = reference.trial(2, Distribution.NORMAL, tmp_path / "2").load()
+    weights = [data.state["weight"] for data in (first, second)]
+    assert not (weights[0] == weights[1]).any()
+    torch.manual_seed(1)
+    drawn = torch.rand(40, device="cuda" if built_on_gpu else "cpu").cpu()
+    if built_on_gpu:
+        assert torch.equal(torch.from_numpy(weights[0].copy()), drawn)
+    else:
+        table = torch.linspace(0, 1, 40)
+        assert torch.allclose(torch.from_numpy(weights[0].copy()), drawn + table)

@@ -17,12 +17,21 @@ def row(
     spread: float = 0.0,
     status: Status = Status.INCORRECT,
     authored: float = 1.0,
+    compiled_us: float | None = None,
 ) -> EvaluatedCandidate:
-    """A judged candidate; eager takes 100 µs, from 99 to 101. `spread`: half its interval over its median."""
+    """A judged candidate; eager takes 100 µs, from 99 to 101. `spread`: half its interval over its median.
+
+    compiled_us: torch.compile's time, where that was asked for.
+    """
     evaluation = made.evaluation(name, median_us=median_us, status=status)
     if evaluation.timing is not None and median_us is not None:
         low, high = median_us * (1 - spread), median_us * (1 + spread)
-        timing = Timing.model_validate({**evaluation.timing.model_dump(), "low_us": low, "high_us": high})
+        baselines = evaluation.timing.baselines
+        if compiled_us is not None:
+            baselines += (made.baseline("compile", compiled_us),)
+        timing = Timing.model_validate(
+            {**evaluation.timing.model_dump(), "low_us": low, "high_us": high, "baselines": baselines}
+        )
         profile = Profile(
             steps=(), bottleneck="memory", explanation="", floor_fraction=0.1, authored_share=authored
         )
@@ -64,12 +73,26 @@ def reason(
             "best candidate 1.03×, but 1.02 to 1.04 is within the 3% that calling the same kernels otherwise gains",
         ),
         (row("a", 98.0, authored=0.0), "best candidate 1.02×, but it calls the same kernels as PyTorch"),
+        (
+            row("a", 50.0, compiled_us=40.0),
+            "best candidate 2.00× over eager PyTorch, but 0.80× over torch.compile",
+        ),
+        (row("a", 150.0, compiled_us=200.0), "best candidate 0.67×: slower than PyTorch"),
     ],
 )
 def test_a_best_candidate_that_is_not_clearly_faster_is_explained(
     best: EvaluatedCandidate, said: str
 ) -> None:
     assert reason(row("slow", 400.0), best, row("wrong")) == said
+
+
+@pytest.mark.parametrize(
+    ("compiled_us", "improved"), [(None, True), (200.0, True), (60.0, True), (51.0, False), (40.0, False)]
+)
+def test_a_winner_beats_every_baseline_that_was_asked_for(compiled_us: float | None, improved: bool) -> None:
+    judged = row("a", 50.0, compiled_us=compiled_us).evaluation
+    assert judged is not None and judged.timing is not None
+    assert judged.timing.improved is improved
 
 
 def test_without_a_candidate_that_passed_the_verdicts_are_counted() -> None:

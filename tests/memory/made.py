@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from memory.events import AgentEvent
 from memory.records import (
     Argument,
@@ -84,9 +86,14 @@ def candidate(
     )
 
 
+def baseline(name: Literal["eager", "compile", "compile_best"], median_us: float) -> BaselineTime:
+    """A baseline's time with an interval of 1 % either way."""
+    return BaselineTime(name=name, median_us=median_us, low_us=median_us * 0.99, high_us=median_us * 1.01)
+
+
 def timing(median_us: float) -> Timing:
     """A modelled time beside an eager time of 100 µs."""
-    eager = BaselineTime(name="eager", median_us=100.0, low_us=99.0, high_us=101.0)
+    eager = baseline("eager", 100.0)
     return Timing(
         source="modelled",
         device=DEVICE,

@@ -184,6 +184,25 @@ def test_a_block_that_needs_too_many_registers_does_not_compile(device: Device) 
     assert outcome.diagnostics[0].rule == "block_range"
 
 
+def test_more_static_shared_memory_than_cuda_allows_does_not_compile(device: Device) -> None:
+    source = KERNEL.replace("int i =", "__shared__ float s[15000]; s[threadIdx.x] = x[threadIdx.x]; int i =")
+    outcome = run(device, scaled_relu_program(source.replace("y[i] =", "y[i] = s[(i * 7) % 128] +")))
+    assert isinstance(outcome, Fault)
+    assert outcome.status is Status.COMPILE_ERROR
+    assert "60,000 bytes of static shared memory" in outcome.diagnostics[0].message
+    assert "extern __shared__" in outcome.diagnostics[0].message
+
+
+def test_static_and_dynamic_shared_memory_may_exceed_48_kib_together(device: Device) -> None:
+    uses = (
+        "__shared__ float held[5000]; extern __shared__ float s[];"
+        " held[threadIdx.x * 39] = 0.0f; s[threadIdx.x * 80] = held[threadIdx.x * 39]; int i ="
+    )
+    source = KERNEL.replace("int i =", uses).replace("y[i] =", "y[i] = s[threadIdx.x * 80] +")
+    step = scaled_relu_step(shared_bytes="128 * 80 * 4")
+    assert np.array_equal(results(device, scaled_relu_program(source, steps=(step,)))["y"], expected())
+
+
 def test_a_time_says_where_it_goes(device: Device) -> None:
     measured = device.measure(bind(scaled_relu_program(), scaled_relu_problem(4096, 4096)))
     assert isinstance(measured, Measured)

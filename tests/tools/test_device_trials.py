@@ -27,6 +27,7 @@ from tools.devices.port import Baselines, CompileMode, Contest, Device, Fault, G
 from tools.evaluation import check_trials, evaluate
 from tools.inputs import Distribution, draw_floats
 from tools.trial import Manifest, Trial, write_array, write_manifest
+from tools.trial_cache import TrialCache
 
 CPU = torch.device("cpu")
 
@@ -62,6 +63,17 @@ class DrawingRacer(ScriptedRacer):
         return Baselines((), dict.fromkeys(modes, "scripted"))
 
 
+class KeepingRacer(DrawingRacer):
+    """Keeps uploads as a GPU does."""
+
+    def __init__(self, inner: Device) -> None:
+        super().__init__(inner)
+        self.kept: dict[int, torch.Tensor] = {}
+
+    def upload(self, array: Array, dtype: DType) -> torch.Tensor:
+        return self.kept.setdefault(id(array), super().upload(array, dtype))
+
+
 def drawn_case(folder: Path, rows: int = 67, columns: int = 40) -> Case:
     """Module trials at 33 x 40, drawn ones at the full shape."""
     case = scaled_relu_case(folder, scaled_relu_problem(rows, columns), scaled_relu_problem())
@@ -71,15 +83,16 @@ def drawn_case(folder: Path, rows: int = 67, columns: int = 40) -> Case:
 
 
 def test_a_case_builds_its_graphs_callables_once_and_leaves_them_behind_when_it_travels(
-    tmp_path: Path,
+    simulated_h200: Device, tmp_path: Path
 ) -> None:
     case = drawn_case(tmp_path)
-    maker = case.drawer(CPU)
-    assert case.drawer(torch.device("cpu")) is maker and replace(case).drawer(CPU) is not maker
+    device = DrawingRacer(simulated_h200)
+    maker = case.drawer(device)
+    assert case.drawer(DrawingRacer(simulated_h200)) is maker and replace(case).drawer(device) is not maker
     assert case.problem_hash == case.problem.content_hash()
     sent = pickle.loads(pickle.dumps(case))
     assert sent == case and sent.problem_hash == case.problem_hash
-    assert sent.drawer(CPU) is not maker
+    assert sent.drawer(device) is not maker
 
 
 # --- values ---------------------------------------------------------------------------------------------------
@@ -118,6 +131,18 @@ def test_a_trial_repeats_and_another_seed_differs(tmp_path: Path) -> None:
     assert not torch.equal(first["weight"], other["weight"]), "weights must move with the seed"
     kept = maker.draw(replace(trial, move_weights=False), base)["weight"]
     assert np.array_equal(kept.numpy(), base.state["weight"])
+
+
+def test_weights_that_every_trial_starts_from_are_brought_to_the_device_once(
+    simulated_h200: Device, tmp_path: Path
+) -> None:
+    case, device = drawn_case(tmp_path), KeepingRacer(simulated_h200)
+    cache, maker = TrialCache(), case.drawer(device)
+    drawn = [maker.draw(trial, cache.load(trial.base)) for trial in case.drawn]
+    assert len(device.kept) == 1
+    assert not torch.equal(drawn[0]["weight"], drawn[1]["weight"])
+    held = cache.load(case.trials[0]).state["weight"]
+    assert np.array_equal(device.upload(held, DType.F32).numpy(), held), "moving must not change what is kept"
 
 
 def test_the_authors_values_and_integer_ranges_are_kept(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -14,7 +14,7 @@ import pytest
 
 from memory.records import BaselineTime, Diagnostic, Evaluation, Stage, Status
 from tests.cases import scaled_relu_case
-from tests.problems import scaled_relu_program
+from tests.problems import scaled_relu_problem, scaled_relu_program
 from tools.arrays import Array
 from tools.binding import BoundPlan
 from tools.devices.port import (
@@ -31,6 +31,7 @@ from tools.devices.port import (
 )
 from tools.evaluation import EvaluationLost, evaluate
 from tools.gpus import GpuSpec
+from tools.roofline import floor_us
 from tools.timing import Interval
 
 
@@ -41,6 +42,8 @@ class ScriptedRacer:
     inner: Device
     spoil: float = 0.0
     """Added to every result that the last timed calls left."""
+    share_of_floor: float | None = None
+    """The candidate's time; None for the modelled one."""
     contest: Contest | None = None
 
     @property
@@ -68,6 +71,10 @@ class ScriptedRacer:
         results = tuple(self._result(loaded, cast("Mapping[str, Array]", given)) for given in contest.givens)
         measured = self.inner.measure(plan)
         assert isinstance(measured, Measured)
+        if self.share_of_floor is not None:
+            problem = scaled_relu_problem()
+            us = self.share_of_floor * floor_us(problem.work, problem.dtype, self.gpu)
+            measured = replace(measured, median_us=us, low_us=us, high_us=us)
         eager = BaselineTime(name="eager", median_us=50.0, low_us=49.0, high_us=51.0)
         return Raced(measured, eager, Interval(2.0, 1.9, 2.1), results)
 
@@ -114,6 +121,23 @@ def test_results_that_turn_wrong_while_timed_are_suspicious(simulated_h200: Devi
     assert evaluation.status is Status.SUSPICIOUS
     assert evaluation.timing is None and evaluation.stage is Stage.TIMING
     assert evaluation.diagnostics[0].rule == "wrong_when_timed"
+
+
+def test_a_time_that_no_honest_program_can_reach_is_suspicious(
+    simulated_h200: Device, tmp_path: Path
+) -> None:
+    evaluation = verdict(ScriptedRacer(simulated_h200, share_of_floor=0.7), tmp_path)
+    assert (evaluation.status, evaluation.timing) == (Status.SUSPICIOUS, None)
+    assert evaluation.diagnostics[0].rule == "below_floor"
+
+
+def test_a_floor_made_of_a_copys_rate_may_be_passed_by_a_program_that_reads_alone(
+    simulated_h200: Device, tmp_path: Path
+) -> None:
+    # A sum of 8.6 GB took 1,865 µs on an H200 and torch.compile's 1,905, under the floor of 1,998.
+    evaluation = verdict(ScriptedRacer(simulated_h200, share_of_floor=0.93), tmp_path)
+    assert evaluation.status is Status.PASSED
+    assert evaluation.profile is not None and evaluation.profile.floor_fraction == 1.0
 
 
 def test_a_program_that_breaks_the_device_has_a_verdict_all_the_same(

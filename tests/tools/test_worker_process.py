@@ -14,7 +14,16 @@ import pytest
 from memory.errors import ToolMissing, WorkerLost
 from tests.cases import scaled_relu_case
 from tools.case import Case
-from tools.worker_process import READY, Died, Overrun, WorkerFailure, WorkerProcess, questions, settle
+from tools.worker_process import (
+    ALLOCATOR_SETTINGS,
+    READY,
+    Died,
+    Overrun,
+    WorkerFailure,
+    WorkerProcess,
+    questions,
+    settle,
+)
 
 
 class Told(Connection):
@@ -43,6 +52,9 @@ def answer(connection: Connection, start: str) -> None:
             os._exit(3)
         if question == "hang":
             time.sleep(600)
+        if question == "allocator":
+            connection.send([os.environ.get(name) for name in ALLOCATOR_SETTINGS])
+            continue
         connection.send((case.problem.name, len(case.trials), told.taken))
 
 
@@ -71,6 +83,30 @@ def test_a_case_travels_once_and_every_question_is_about_its_own(case: Case) -> 
     finally:
         process.kill()
     assert not process.usable
+
+
+@pytest.mark.parametrize(
+    ("own", "found"),
+    [
+        ({}, ["expandable_segments:True", None]),
+        ({"PYTORCH_CUDA_ALLOC_CONF": "backend:native"}, ["backend:native", None]),
+        ({"PYTORCH_ALLOC_CONF": "backend:native"}, [None, "backend:native"]),
+    ],
+)
+def test_gpu_memory_grows_by_pages_unless_the_user_has_said_how(
+    case: Case, monkeypatch: pytest.MonkeyPatch, own: dict[str, str], found: list[str | None]
+) -> None:
+    for name in ALLOCATOR_SETTINGS:
+        # Set before it is removed, so that what the process sets itself is taken back too.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    process = WorkerProcess(answer, "")
+    try:
+        assert process.ask(case, "allocator", 30.0) == found
+    finally:
+        process.kill()
 
 
 def test_an_overrun_is_killed_and_a_death_has_its_exit_code(case: Case) -> None:

@@ -9,6 +9,10 @@ from tools.gpus import GpuSpec
 from tools.nvrtc import Compiled, CompileRejected, CompileRequest, NvrtcCompiler
 from tools.occupancy import theoretical_occupancy
 
+STATIC_SHARED_BYTES = 48 * 1024
+"""CUDA's limit on what a kernel declares. ptxas enforces it up to sm_89; for newer GPUs it lets more through, which
+no launch is promised to accept."""
+
 
 def compile_plan(nvrtc: NvrtcCompiler, plan: BoundPlan, gpu: GpuSpec) -> Compiled | Fault | None:
     """The plan's kernels as a cubin; None where it has no kernels. Raises ToolMissing without NVRTC."""
@@ -38,6 +42,14 @@ def _rejected(compiled: CompileRejected) -> Fault:
 
 def _resource_fault(plan: BoundPlan, compiled: Compiled, gpu: GpuSpec) -> Fault | None:
     """A block that does not fit an SM fails at launch on a GPU, so it fails here."""
+    for entry, needs in compiled.resources.items():
+        if needs.static_shared_bytes > STATIC_SHARED_BYTES:
+            return _too_much(
+                "shared_memory",
+                f"{entry} declares {needs.static_shared_bytes:,} bytes of static shared memory, and static arrays may "
+                f"have {STATIC_SHARED_BYTES:,} together; declare `extern __shared__` and give the launch shared_bytes "
+                f"(up to {gpu.smem_per_block_bytes:,} on {gpu.name})",
+            )
     for step in (*plan.prepare, *plan.steps):
         if not isinstance(step, BoundKernel) or step.entry not in compiled.resources:
             continue

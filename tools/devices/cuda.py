@@ -17,7 +17,7 @@ from tools.binding import BoundKernel, BoundPlan
 from tools.devices.compiling import compile_plan
 from tools.devices.cuda_baselines import time_baselines
 from tools.devices.cuda_context import CudaContext
-from tools.devices.cuda_driver import LoadedKernel, load_kernels
+from tools.devices.cuda_driver import LoadedKernel, SharedBytes, load_kernels
 from tools.devices.cuda_plan import PlanRunner
 from tools.devices.cuda_program import CudaProgram
 from tools.devices.cuda_race import CudaTimer, race, time_alone
@@ -140,11 +140,15 @@ class CudaDevice:
 def _kernels(plan: BoundPlan, compiled: Compiled | None, index: int) -> dict[str, LoadedKernel]:
     if compiled is None:
         return {}
-    shared = dict.fromkeys(plan.entries, 0)
+    dynamic = dict.fromkeys(plan.entries, 0)
     for step in (*plan.prepare, *plan.steps):
         if isinstance(step, BoundKernel):
-            shared[step.entry] = max(shared[step.entry], step.shared_bytes)
-    return load_kernels(compiled.cubin, shared, index)
+            dynamic[step.entry] = max(dynamic[step.entry], step.shared_bytes)
+    needs = {
+        entry: SharedBytes(compiled.resources[entry].static_shared_bytes, wanted)
+        for entry, wanted in dynamic.items()
+    }
+    return load_kernels(compiled.cubin, needs, index)
 
 
 def _drawn(plan: BoundPlan) -> dict[str, Array]:

@@ -19,8 +19,8 @@ from tools.devices.port import DeviceLost, Fault
 
 UPLOAD_FRACTION = 0.1
 """Share of the GPU's memory that uploads may keep for the next candidate."""
-MAX_UPLOAD_BYTES = 4 << 30
-"""Their host arrays are kept as long, so this bounds host memory too."""
+MAX_UPLOAD_BYTES = 8 << 30
+"""Their host arrays are kept as long; large ones are memory-mapped files."""
 
 _T = TypeVar("_T")
 

@@ -7,7 +7,7 @@ Invariant: `describe_gpu` creates no context, so that a coordinating process may
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,7 +37,7 @@ _SCALARS: dict[ScalarType, type[np.generic]] = {
     "double": np.float64,
 }
 _DEFAULT_SHARED_BYTES = 48 * 1024
-"""Dynamic shared memory that a kernel gets without asking."""
+"""Shared memory, static and dynamic together, that a block gets without asking."""
 
 
 class DriverError(Exception):
@@ -50,6 +50,16 @@ class LoadedKernel:
 
     entry: str
     handle: Any
+
+
+@dataclass(frozen=True)
+class SharedBytes:
+    """Shared memory a block needs."""
+
+    static: int
+    """Declared in the kernel."""
+    dynamic: int
+    """The most that any launch asks for."""
 
 
 def describe_gpu(index: int = 0) -> tuple[str, GpuSpec]:
@@ -71,15 +81,30 @@ def describe_gpu(index: int = 0) -> tuple[str, GpuSpec]:
     return name, _spec_from_attributes(name, arch + suffix, memory_bytes, ordinal)
 
 
+def why_no_gpu() -> str:
+    """Why torch can use no GPU although there is a driver, and what to do. Raises: ToolMissing without a driver."""
+    return mismatch(torch.__version__, torch.version.cuda, int(_checked(_driver().cuDriverGetVersion())))
+
+
+def mismatch(torch_version: str, built_for: str | None, driver: int) -> str:
+    """What keeps a torch built for a CUDA version from a driver; `driver`: 1000 x major + 10 x minor."""
+    if built_for is None:
+        return f"torch {torch_version} is built without CUDA: install a CUDA build of it"
+    if driver // 1000 < int(built_for.split(".")[0]):
+        return (
+            f"the NVIDIA driver is too old: it runs CUDA {driver // 1000}.{driver % 1000 // 10}, and torch "
+            f"{torch_version} was built for {built_for}; update the driver, or install a torch built for its CUDA"
+        )
+    return f"torch {torch_version} sees no such CUDA device: look at CUDA_VISIBLE_DEVICES and nvidia-smi"
+
+
 def set_up_context(index: int) -> None:
     """Make the GPU current for torch and cuda.core, and take the persisting-L2 carve-out away.
 
     Raises: ToolMissing where torch sees no such GPU; DriverError where the driver refuses.
     """
     if not torch.cuda.is_available() or index >= torch.cuda.device_count():
-        raise ToolMissing(
-            f"torch {torch.__version__} sees no CUDA device {index}: install a CUDA build of it, or use the simulator"
-        )
+        raise ToolMissing(f"{why_no_gpu()}; or use the simulator")
     from cuda.core import Device
 
     torch.cuda.set_device(index)
@@ -88,8 +113,8 @@ def set_up_context(index: int) -> None:
     _no_persisting_l2()
 
 
-def load_kernels(cubin: bytes, shared_bytes: dict[str, int], index: int) -> dict[str, LoadedKernel]:
-    """The cubin's kernels by entry name; `shared_bytes`: entry -> most dynamic shared memory of its launches.
+def load_kernels(cubin: bytes, shared: Mapping[str, SharedBytes], index: int) -> dict[str, LoadedKernel]:
+    """The cubin's kernels by entry name; `shared`: what each needs.
 
     Raises: DriverError where the driver refuses the cubin, an entry or that much shared memory.
     """
@@ -97,10 +122,10 @@ def load_kernels(cubin: bytes, shared_bytes: dict[str, int], index: int) -> dict
 
     with _as_driver_error("loading the cubin"):
         code = ObjectCode.from_cubin(cubin)
-        loaded = {entry: LoadedKernel(entry, code.get_kernel(entry)) for entry in shared_bytes}
-    for entry, wanted in shared_bytes.items():
-        if wanted > _DEFAULT_SHARED_BYTES:
-            _allow_shared(loaded[entry].handle, wanted, index)
+        loaded = {entry: LoadedKernel(entry, code.get_kernel(entry)) for entry in shared}
+    for entry, wanted in shared.items():
+        if wanted.static + wanted.dynamic > _DEFAULT_SHARED_BYTES:
+            _allow_shared(loaded[entry].handle, wanted.dynamic, index)
     return loaded
 
 
