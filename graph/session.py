@@ -151,7 +151,7 @@ def _start(
     if answer is not None:
         return Command(resume=answer)
     # A word that was kept just before a kill need not be given again.
-    given = _word_on(waiting, context.store)
+    given = _word_on(waiting, run_id, context.store)
     return Command(resume=given.model_dump(mode="json")) if given is not None else None
 
 
@@ -171,10 +171,11 @@ def _waiting(graph: Graph, config: RunnableConfig) -> str | None:
     return str(waiting[0]) if waiting else None
 
 
-def _word_on(candidate_id: str, store: Store) -> Review | None:
-    """What a person decided about a candidate, the last word of several; None where nobody has."""
+def _word_on(candidate_id: str, run_id: str, store: Store) -> Review | None:
+    """What a person decided last in the run, if it was about this candidate."""
     deciding = (Verdict.APPROVED, Verdict.REJECTED, Verdict.ROLLED_BACK)
-    return next((r for r in reversed(store.reviews(candidate_id)) if r.verdict in deciding), None)
+    decided = [review for review in store.reviews_of_run(run_id) if review.verdict in deciding]
+    return decided[-1] if decided and decided[-1].candidate_id == candidate_id else None
 
 
 def _config(run: Run, settings: Settings) -> RunnableConfig:
@@ -311,4 +312,4 @@ def _standing(run: Run, store: Store, settings: Settings) -> str:
         return INTERRUPTED
     with open_saver(settings) as saver:
         waiting = _waiting(build_graph(saver), _config(run, settings))
-    return IN_REVIEW if waiting is not None and _word_on(waiting, store) is None else INTERRUPTED
+    return IN_REVIEW if waiting is not None and _word_on(waiting, run.id, store) is None else INTERRUPTED
