@@ -42,13 +42,14 @@ def test_without_ray_it_says_what_to_install(folder: Path) -> None:
     ("address", "code", "words"),
     [
         ("ray://10.0.0.1:10001", 2, "is not host:port"),
-        (f"127.0.0.1:{free_port()}", 1, "no Ray cluster answers at 127.0.0.1"),
+        ("127.0.0.1:{port}", 1, "no Ray cluster answers at 127.0.0.1"),
     ],
 )
 def test_an_address_where_no_cluster_is_ends_in_a_sentence(
     address: str, code: int, words: str, folder: Path
 ) -> None:
-    done = warpsmith(folder, "optimize", "scaled.py", "--quiet", "--pool", "ray", "--ray-address", address)
+    where = address.format(port=free_port())
+    done = warpsmith(folder, "optimize", "scaled.py", "--quiet", "--pool", "ray", "--ray-address", where)
     assert done.returncode == code and words in done.stderr and "Traceback" not in done.stderr
 
 
