@@ -44,7 +44,8 @@ def require_writable(folder: Path, remedy: str = "choose another with --out") ->
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a kill, or the power, leaves the old one or the new. Raises OSError, and DiskFull."""
-    partial = path.with_name(f".{path.name}-{os.getpid()}")
+    # Always the same name, so that what a kill leaves of it goes with the next attempt.
+    partial = path.with_name(f".{path.name}.draft")
     try:
         with telling_full(path):
             _write_synced(partial, text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
@@ -168,8 +167,10 @@ def _kernel_text(plan: BoundPlan) -> str:
 def write_export(path: Path, text: str) -> None:
     """Write the file whole or not at all. Raises BadInput where it cannot be, DiskFull where it does not fit."""
     final = path.expanduser().resolve()
-    draft = final.with_name(f".{final.name}.{uuid.uuid4().hex}")
+    # Always the same name, so that what a kill leaves of it goes with the next attempt.
+    draft = final.with_name(f".{final.name}.draft")
     try:
+        draft.unlink(missing_ok=True)
         with draft.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()

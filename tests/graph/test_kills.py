@@ -249,7 +249,7 @@ def test_a_search_with_models_that_is_killed_anywhere_asks_nothing_that_was_answ
         whole = ModelLife(home("whole"), server)
         counts = search(whole.order(count=True)).counts
         expected, needed = outcome(whole.home), prompts_answered(whole.home)
-        assert len(server.asked) == needed.total() > 10
+        assert len(server.asked) == needed.total() >= 10
     assert sum("-001-" in str(c["id"]) for c in expected.candidates) == 4
 
     def live(numbered: tuple[int, tuple[Point, ...]]) -> int:
