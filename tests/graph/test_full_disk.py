@@ -84,7 +84,8 @@ def assert_paused_and_finished(found: Paused, roomy: Roomy) -> None:
     assert found.status in ("paused", "interrupted")
     assert found.second.code == 0, found.second
     assert found.outcome == roomy.outcome
-    assert len(found.asked) <= len(roomy.outcome.verdicts) + 2  # as many as the device is asked at once
+    # The device is asked for two at once, and as many verdicts may wait to be stored meanwhile.
+    assert len(found.asked) <= len(roomy.outcome.verdicts) + 4
 
 
 @pytest.mark.parametrize(
