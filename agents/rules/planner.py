@@ -43,13 +43,15 @@ class RulesPlanner:
                 chosen.append(child[0].model_copy(update={"id": name}))
         return chosen
 
-    def _sources(self, openings: Openings, briefing: Briefing, rng: Random) -> list[Iterator[Child | None]]:
-        """What to draw from, the next one where everything near was tried."""
+    def _sources(
+        self, openings: Openings, briefing: Briefing, rng: Random
+    ) -> list[tuple[Iterator[Child | None], int]]:
+        """What to draw from, with the draws per slot that may give nothing new; the next one follows then."""
         near = self._children(openings, briefing, rng)
         if briefing.gentle:
-            return [near]
-        islands = range(briefing.breeding.islands)
-        return [near, _in_turn([openings.anew(island, rng) for island in islands])]
+            return [(near, AFAR_ATTEMPTS)]
+        afar = _in_turn([openings.anew(island, rng) for island in range(briefing.breeding.islands)])
+        return [(near, NEAR_ATTEMPTS), (afar, AFAR_ATTEMPTS)]
 
     def _children(self, openings: Openings, briefing: Briefing, rng: Random) -> Iterator[Child | None]:
         if briefing.scene.generation == 0:
