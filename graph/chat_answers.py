@@ -15,7 +15,7 @@ from graph.runner import Runner
 from graph.session import find_summary
 from graph.settings import Settings, settings_from_run
 from graph.shortfall import REFUTED
-from graph.summary import IN_REVIEW, LEFT, Summary, run_candidates
+from graph.summary import IN_REVIEW, LEFT, Summary, find_candidate, run_candidates
 from graph.tables import idea_text, us_text
 from memory.errors import BadInput
 from memory.events import EvaluatedCandidate, Spend
@@ -156,7 +156,8 @@ def tell_why(run: Run, desk: Desk) -> Iterator[ChatPart]:
 
 def tell_candidate(name: str, current: Run | None, desk: Desk, *, failure: bool) -> Iterator[ChatPart]:
     """One candidate: time and profile where it passed, diagnostics where it failed. Raises BadInput for no known id."""
-    row, run = find_candidate(name, current, desk.store)
+    run = _run_of(name, current, desk.store)
+    row = find_candidate(run, name, desk.store)
     if row.evaluation is None:
         yield Text(
             text=f"{row.candidate.id} has not been judged yet. Its idea: {_sentence(idea_text(row.candidate))}"
@@ -169,18 +170,13 @@ def tell_candidate(name: str, current: Run | None, desk: Desk, *, failure: bool)
         yield from _diagnose(row, row.evaluation)
 
 
-def find_candidate(name: str, current: Run | None, store: Store) -> tuple[EvaluatedCandidate, Run]:
-    """A candidate by its full id, or by its short one in the current run. Raises BadInput where there is none."""
-    run = current
+def _run_of(name: str, current: Run | None, store: Store) -> Run:
+    """The run of a candidate's full id, or the current one for a short id. Raises BadInput where there is none."""
     if name.count("-") >= 4:
-        run = store.run(store.candidate(name).run_id)
-    if run is None:
+        return store.run(store.candidate(name).run_id)
+    if current is None:
         raise BadInput(f"there is no run that {name} could be of; say 'list runs'")
-    full = name if name.startswith(run.id) else f"{run.id}-{name}"
-    for row in run_candidates(run, store):
-        if row.candidate.id == full:
-            return row, run
-    raise BadInput(f"run {run.id} has no candidate {name}; `warpsmith show {run.id}` lists them")
+    return current
 
 
 def _explain(row: EvaluatedCandidate, run: Run, desk: Desk) -> Iterator[ChatPart]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graph.shortfall import timing_of
-from graph.summary import run_candidates
+from graph.summary import find_candidate, policy_hash
 from memory.errors import BadInput
 from memory.records import Origin, Run
 from memory.store import Store
@@ -34,15 +34,17 @@ def lineage(run: Run, store: Store, candidate_id: str | None = None) -> tuple[Li
 
     Raises: BadInput where the run has no candidate that passed.
     """
-    rows = {row.candidate.id: row for row in run_candidates(run, store)}
-    times = {key: timing.median_us for key, row in rows.items() if (timing := timing_of(row))}
-    chosen = candidate_id or run.best_candidate or min(times, key=lambda key: (times[key], key), default=None)
+    chosen = candidate_id or run.best_candidate
     if chosen is None:
-        raise BadInput(f"run {run.id} has no candidate that passed, so there is no winner's lineage")
+        best = store.best_candidate(run.id, policy_hash=policy_hash(run))
+        if best is None:
+            raise BadInput(f"run {run.id} has no candidate that passed, so there is no winner's lineage")
+        chosen = best.candidate.id
+    line = [find_candidate(run, ancestor.id, store) for ancestor in store.lineage(chosen)]
+    times = {row.candidate.id: timing.median_us for row in line if (timing := timing_of(row))}
     steps: list[LineageStep] = []
-    for candidate in store.lineage(chosen):
-        row = rows.get(candidate.id)
-        timing = timing_of(row) if row else None
+    for row in line:
+        candidate, timing = row.candidate, timing_of(row)
         before = [times[parent] for parent in candidate.parents if parent in times]
         first = timing.eager_us if timing and not candidate.parents else None
         base = min(before, default=first)
@@ -53,7 +55,7 @@ def lineage(run: Run, store: Store, candidate_id: str | None = None) -> tuple[Li
                 generation=candidate.generation,
                 origin=candidate.origin,
                 idea=candidate.idea.replace(f"{run.id}-", ""),
-                status=row.evaluation.status.value if row and row.evaluation else None,
+                status=row.evaluation.status.value if row.evaluation else None,
                 median_us=timing.median_us if timing else None,
                 speedup=timing.speedup if timing else None,
                 gain=base / timing.median_us if timing and base else None,

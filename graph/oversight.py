@@ -1,6 +1,6 @@
 """What a person does to a run besides watching: pin, kill and release candidates, and roll back to an earlier winner.
 
-Here: finding the candidate that is meant, and keeping what was said; the command line and the app call the same.
+Here: keeping what was said; the command line and the app call the same.
 Not here: what follows in the run (graph.population, graph.nodes). Invariant: what is said is a record in the store, and
 a run that is at work reads it when it closes a generation.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from graph.shortfall import timing_of
-from graph.summary import run_candidates
+from graph.summary import find_candidate
 from memory.errors import BadInput
-from memory.events import EvaluatedCandidate, Review, Verdict
+from memory.events import Review, Verdict
 from memory.records import Run
 from memory.store import Store
 
@@ -22,19 +22,6 @@ MARKS = {
     Verdict.RELEASED: "{id} is neither pinned nor killed any more",
 }
 """What a person may say of a candidate while its run goes on, and the answer."""
-
-
-def find_candidate(run: Run, name: str, store: Store) -> EvaluatedCandidate:
-    """A candidate of a run by its whole id or the short one that tables show, such as `002-003`.
-
-    Raises: BadInput where the run has none of that name.
-    """
-    rows = run_candidates(run, store)
-    for row in rows:
-        if row.candidate.id in (name, f"{run.id}-{name}"):
-            return row
-    shown = f"`warpsmith show {run.id}` lists its {len(rows)} candidates" if rows else "it has none yet"
-    raise BadInput(f"run {run.id} has no candidate {name!r}; {shown}")
 
 
 def mark(run: Run, name: str, verdict: Verdict, store: Store, *, note: str = "") -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from agents.schemas import Member
 from graph.context import RunContext
 from graph.evolution import World
+from graph.oversight import MARKS
 from graph.rollback import Course, course
 from graph.state import RunState, Update
 from memory.events import Verdict
@@ -37,6 +38,10 @@ class Step:
 
 def world_of(state: RunState, context: RunContext) -> World:
     """The population that a state names, less what was killed since; see graph.evolution."""
+    return _world(state, context, killed(context))
+
+
+def _world(state: RunState, context: RunContext, gone: frozenset[str]) -> World:
     if not state.islands:
         return World.empty(context.evolution.islands)
     world = World(
@@ -44,22 +49,21 @@ def world_of(state: RunState, context: RunContext) -> World:
         quiet=tuple(state.quiet),
         elites=_members(state.elites, context),
     )
-    return world.without(killed(context))
+    return world.without(gone)
 
 
 def step(state: RunState, context: RunContext) -> Step:
     """Take in the generation that was judged, or return to the last good one."""
-    generation = _members(state.evaluated, context)
-    gone, pinned = killed(context), marked(context, Verdict.PINNED)
-    world = world_of(state, context)
+    generation, marks = _members(state.evaluated, context), _marks(context)
+    world = _world(state, context, marks[Verdict.KILLED])
     found = course(generation, gentle=state.gentle, good=state.good)
-    born = [m for m in generation if m.candidate.id not in gone]
+    born = [m for m in generation if m.candidate.id not in marks[Verdict.KILLED]]
     if found is not Course.ONWARD and state.good:
         # What was verified and is faster than all before is kept: that others failed takes nothing from it.
         before = context.evolution.population(world)
         born = [m for m in born if m.passed and (not before or _fitter(m, before[0], context))]
     children = [(min(m.candidate.island, len(world.islands) - 1), m) for m in born]
-    grown = context.evolution.advance(world, children, state.generation, pinned=pinned)
+    grown = context.evolution.advance(world, children, state.generation, pinned=marks[Verdict.PINNED])
     return Step(grown, context.evolution.population(grown), found)
 
 
@@ -70,17 +74,17 @@ def _fitter(member: Member, best: Member, context: RunContext) -> bool:
 
 def killed(context: RunContext) -> frozenset[str]:
     """Candidates that a person took out."""
-    return marked(context, Verdict.KILLED)
+    return _marks(context)[Verdict.KILLED]
 
 
-def marked(context: RunContext, verdict: Verdict) -> frozenset[str]:
-    """Candidates of which a person's last word, of those that mark one, is this."""
+def _marks(context: RunContext) -> dict[Verdict, frozenset[str]]:
+    """For each mark, the candidates on which it is a person's last one."""
     last = {
         review.candidate_id: review.verdict
         for review in context.store.reviews_of_run(context.run.id)
-        if review.verdict in (Verdict.PINNED, Verdict.KILLED, Verdict.RELEASED)
+        if review.verdict in MARKS
     }
-    return frozenset(candidate for candidate, said in last.items() if said is verdict)
+    return {mark: frozenset(id_ for id_, said in last.items() if said is mark) for mark in MARKS}
 
 
 def _members(ids: Sequence[str], context: RunContext) -> tuple[Member, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from graph.settings import settings_from_run
 from graph.shortfall import timing_of, why_not
+from memory.errors import BadInput
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Origin, Run, RunStatus
 from memory.store import Store
@@ -71,9 +72,28 @@ class RunDetail(Summary):
     """Of the agents, in order."""
 
 
+def policy_hash(run: Run) -> str:
+    """Of the policy that the run's candidates are judged under."""
+    return settings_from_run(run.settings).policy.content_hash()
+
+
 def run_candidates(run: Run, store: Store) -> list[EvaluatedCandidate]:
     """A run's candidates in order, judged under the run's own policy."""
-    return store.evaluated(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+    return store.evaluated(run.id, policy_hash=policy_hash(run))
+
+
+def find_candidate(run: Run, name: str, store: Store) -> EvaluatedCandidate:
+    """A candidate of a run by its whole id or the short one that tables show, such as `002-003`.
+
+    Raises: BadInput where the run has none of that name.
+    """
+    for candidate_id in (name, f"{run.id}-{name}"):
+        found = store.evaluated_one(run.id, candidate_id, policy_hash=policy_hash(run))
+        if found is not None:
+            return found
+    count = store.counts(run.id).candidates
+    shown = f"`warpsmith show {run.id}` lists its {count} candidates" if count else "it has none yet"
+    raise BadInput(f"run {run.id} has no candidate {name!r}; {shown}")
 
 
 def summarise_run(
@@ -88,7 +108,7 @@ def summarise_run(
     improved = run.status is RunStatus.IMPROVED
     events = store.events(run.id) if run.status in (RunStatus.NOT_IMPROVED, RunStatus.FAILED) else ()
     spend = store.spend(run.id)
-    counts = store.counts(run.id, policy_hash=settings_from_run(run.settings).policy.content_hash())
+    counts = store.counts(run.id, policy_hash=policy_hash(run))
     return Summary(
         run=run.id,
         status=status,

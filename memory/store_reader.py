@@ -137,6 +137,14 @@ class StoreReader:
         sql = f"SELECT c.body, e.body {EVALUATED} ORDER BY c.seq"
         return [_evaluated(*row) for row in self._database.rows(sql, run_id, policy_hash)]
 
+    def evaluated_one(
+        self, run_id: str, candidate_id: str, *, policy_hash: str | None = None
+    ) -> EvaluatedCandidate | None:
+        """One candidate of a run as `evaluated` has it; None where the run has none of this id."""
+        sql = f"SELECT c.body, e.body {EVALUATED} AND c.id = ?3"
+        rows = self._database.rows(sql, run_id, policy_hash, candidate_id)
+        return _evaluated(*rows[0]) if rows else None
+
     def best_candidate(self, run_id: str, *, policy_hash: str | None = None) -> EvaluatedCandidate | None:
         """The passed candidate of the least median time, the earlier one of equals; None where none passed."""
         sql = f"SELECT c.body, e.body {EVALUATED} AND e.status = 'passed' ORDER BY e.median_us, c.seq LIMIT 1"
@@ -209,8 +217,10 @@ class StoreReader:
 
     def reviews_of_run(self, run_id: str) -> list[Review]:
         """What people said of a run's candidates, in order."""
+        # Not a join: SQLite would walk the run's candidates, of which there are many, and not the reviews.
         bodies = self._database.texts(
-            "SELECT r.body FROM reviews r JOIN candidates c ON c.id = r.candidate_id WHERE c.run_id = ? ORDER BY r.seq",
+            "SELECT r.body FROM reviews r WHERE EXISTS"
+            " (SELECT 1 FROM candidates c WHERE c.id = r.candidate_id AND c.run_id = ?) ORDER BY r.seq",
             run_id,
         )
         return [_parsed(Review, body, run_id) for body in bodies]

@@ -19,7 +19,7 @@ from memory.records import Program
 from memory.signature import problem_operations
 from tools.program import validate
 from tools.recipes.blueprints import Blueprint, blueprints, build
-from tools.roofline import demand, eager_times
+from tools.roofline import Demand, demand, eager_times
 
 Child = tuple[Proposal, Program]
 """A proposal, its id still empty, and the program that will come of it."""
@@ -62,7 +62,7 @@ class Cross:
 class Weighted:
     """The operator of a child, drawn by weight."""
 
-    operators: tuple[tuple[Operator, float], ...] = ((Tune(), 0.7), (Cross(), 0.3))
+    operators: tuple[tuple[Operator, float], ...]
 
     def choose(self, rng: Random) -> Operator:
         """One of the operators."""
@@ -70,6 +70,7 @@ class Weighted:
         return chosen
 
 
+USUAL = Weighted(((Tune(), 0.7), (Cross(), 0.3)))
 GENTLE = Weighted(((Tune(gentle=True), 1.0),))
 
 
@@ -131,15 +132,19 @@ class Openings:
         return [(w, p) for w, p in built if is_valid(p, self.briefing)] or built[-1:]
 
     @cached_property
-    def _recalled(self) -> list[Neighbour]:
-        return [n for n in self.briefing.neighbours if fits(n, self.briefing)]
+    def _plain(self) -> list[Child]:
+        """Winners that fit, then every blueprint, as they are."""
+        recalled = [self._recall(n) for n in self.briefing.neighbours if fits(n, self.briefing)]
+        return recalled + [(self._seed(way, {}), program) for way, program in self._built]
+
+    @cached_property
+    def _eager(self) -> Demand:
+        """What eager PyTorch needs, modelled."""
+        return demand(eager_times(self.briefing.scene.problem.graph, self.briefing.scene.gpu))
 
     def first(self, rng: Random) -> Iterator[Child]:
         """For generation 0: each as it is, then other points of the blueprints, the most promising one first."""
-        for neighbour in self._recalled:
-            yield self._recall(neighbour)
-        for way, program in self._built:
-            yield self._seed(way, {}), program
+        yield from self._plain
         tunable = [(way, program) for way, program in self._built if program.tunables]
         while tunable:
             way, program = tunable[min(int(rng.expovariate(1.0)), len(tunable) - 1)]
@@ -150,11 +155,9 @@ class Openings:
 
     def anew(self, island: int, rng: Random) -> Iterator[Child]:
         """For an island that restarts: each as it is where it was not tried, then points far away, whichever."""
-        fresh = [(self._recall(neighbour)) for neighbour in self._recalled]
-        fresh += [(self._seed(way, {}), program) for way, program in self._built]
-        for proposal, program in fresh:
+        for proposal, program in self._plain:
             yield proposal.model_copy(update={"island": island}), program
-        tunable = [(proposal, program) for proposal, program in fresh if program.tunables]
+        tunable = [(proposal, program) for proposal, program in self._plain if program.tunables]
         while tunable:
             proposal, program = rng.choice(tunable)
             values = tuner.scatter(program, rng)
@@ -176,16 +179,14 @@ class Openings:
         return proposal, neighbour.innovation.program
 
     def _seed(self, way: Blueprint, values: dict[str, int]) -> Proposal:
-        scene = self.briefing.scene
-        at = f" (at {tuner.describe(values)})" if values else ""
-        eager = demand(eager_times(scene.problem.graph, scene.gpu))
+        at, eager = f" (at {tuner.describe(values)})" if values else "", self._eager
         saved = (
             f"; eager is host-bound: its operations take {eager.host_us:,.0f} µs to issue and "
             f"{eager.device_us:,.0f} µs to run (modelled)"
         )
         return Proposal(
             id="",
-            generation=scene.generation,
+            generation=self.briefing.scene.generation,
             move=Move.SEED,
             idea=f"{way.idea.rstrip('.')}{at}{saved if eager.host_bound else ''}",
             bottleneck="launch" if eager.host_bound else "memory",

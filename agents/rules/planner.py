@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from agents.rules.operators import GENTLE, Child, Openings, Weighted, replays
+from agents.rules.operators import GENTLE, USUAL, Child, Openings, replays
 from agents.schemas import Briefing, Proposal
 
 NEAR_ATTEMPTS = 5
@@ -21,9 +21,6 @@ AFAR_ATTEMPTS = 20
 
 class RulesPlanner:
     """Plans without a model."""
-
-    def __init__(self, operators: Weighted | None = None) -> None:
-        self._operators = operators or Weighted()
 
     def plan(self, briefing: Briefing, rng: Random) -> Sequence[Proposal]:
         """Generation 0: the archive's winners, then every blueprint. Later: children of each island in turn."""
@@ -72,7 +69,7 @@ class RulesPlanner:
 
     def _born(self, island: int, briefing: Briefing, rng: Random) -> Iterator[Child | None]:
         """Without an end; None for a draw that gave no child."""
-        operators = GENTLE if briefing.gentle else self._operators
+        operators = GENTLE if briefing.gentle else USUAL
         while (parent := briefing.breeding.parent(island, rng, gentle=briefing.gentle)) is not None:
             yield operators.choose(rng).child(parent, island, briefing, rng)
 
