@@ -5,8 +5,8 @@ from __future__ import annotations
 from agents.rules import tuner
 from agents.schemas import CoderTask, Draft, Move
 from memory.errors import WarpsmithError
-from memory.records import Origin
-from tools.recipes.blueprints import Blueprint, blueprints, build
+from memory.records import Origin, Program
+from tools.recipes.blueprints import Blueprint, built
 
 
 class RulesCoder:
@@ -32,16 +32,16 @@ class RulesCoder:
 
 
 def _seeded(task: CoderTask) -> Draft:
-    way = _blueprint(task)
-    program = build(task.scene.problem, way, task.scene.twin).with_values(task.proposal.values)
+    way, plain = _blueprint(task)
+    program = plain.with_values(task.proposal.values)
     origin = Origin(kind="recipe", agent="rules", detail=", ".join(way.recipes))
     return Draft(program, origin, task.proposal.idea, way.techniques)
 
 
-def _blueprint(task: CoderTask) -> Blueprint:
-    for way in blueprints(task.scene.problem, task.scene.twin):
+def _blueprint(task: CoderTask) -> tuple[Blueprint, Program]:
+    for way, program in built(task.scene.problem, task.scene.twin):
         if way.name == task.proposal.blueprint:
-            return way
+            return way, program
     raise WarpsmithError(f"no blueprint {task.proposal.blueprint!r} for {task.scene.problem.name}")
 
 

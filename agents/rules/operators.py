@@ -18,7 +18,7 @@ from memory.errors import WarpsmithError
 from memory.records import Program
 from memory.signature import problem_operations
 from tools.program import validate
-from tools.recipes.blueprints import Blueprint, blueprints, build
+from tools.recipes.blueprints import Blueprint, built
 from tools.roofline import Demand, demand, eager_times
 
 Child = tuple[Proposal, Program]
@@ -125,11 +125,10 @@ class Openings:
     @cached_property
     def _built(self) -> list[tuple[Blueprint, Program]]:
         scene = self.briefing.scene
-        ways = blueprints(scene.problem, scene.twin)
-        built = [(way, build(scene.problem, way, scene.twin)) for way in ways]
+        every = built(scene.problem, scene.twin)
         # A layout may need more shared memory than this GPU has. Where nothing is valid the library plan is proposed
         # all the same: its verdict says what cannot be expressed.
-        return [(w, p) for w, p in built if is_valid(p, self.briefing)] or built[-1:]
+        return [(w, p) for w, p in every if is_valid(p, self.briefing)] or list(every[-1:])
 
     @cached_property
     def _plain(self) -> list[Child]:

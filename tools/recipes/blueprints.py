@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 from memory.records import KernelStep, Problem, Program
 from tools.recipes import activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering
@@ -20,6 +21,10 @@ from tools.recipes.variants import options
 
 REGISTRATIONS = (activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering)
 """Modules that enter their rules into the registries when they are imported."""
+
+
+REMEMBERED = 4
+"""Problems whose programs are kept; a program of a large graph takes a megabyte."""
 
 
 class FusionLevel(StrEnum):
@@ -102,6 +107,28 @@ def build(problem: Problem, blueprint: Blueprint, twin: Problem | None = None) -
     shapes, fusion, units = _cut(problem, twin, blueprint.fusion)
     hoist = blueprint.fusion is not FusionLevel.LIBRARY_ONLY
     return Assembler(problem.graph, shapes, fusion, hoist=hoist).program(units, blueprint.variants)
+
+
+def built(problem: Problem, twin: Problem | None = None) -> tuple[tuple[Blueprint, Program], ...]:
+    """Every blueprint of the problem with its Program, most promising first. Remembered for the last few problems:
+    a search asks for it with every generation and with every candidate that begins from a recipe."""
+    return _built(_Pair(problem.content_hash(), twin.content_hash() if twin else "", problem, twin))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A problem and its twin, told apart by their hashes."""
+
+    problem_hash: str
+    twin_hash: str
+    problem: Problem = field(compare=False)
+    twin: Problem | None = field(compare=False)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _built(pair: _Pair) -> tuple[tuple[Blueprint, Program], ...]:
+    ways = blueprints(pair.problem, pair.twin)
+    return tuple((way, build(pair.problem, way, pair.twin)) for way in ways)
 
 
 def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Shapes, Fusion, list[Unit]]:
