@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from graph.settings import Settings
-from memory.disk import telling_full
+from memory.disk import replacing, telling_full
 from memory.errors import BadInput
 
 
@@ -44,19 +44,9 @@ def require_writable(folder: Path, remedy: str = "choose another with --out") ->
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a kill, or the power, leaves the old one or the new. Raises OSError, and DiskFull."""
-    # Always the same name, so that what a kill leaves of it goes with the next attempt.
-    partial = path.with_name(f".{path.name}.draft")
-    try:
-        with telling_full(path):
-            _write_synced(partial, text)
-            partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _write_synced(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
+    with telling_full(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as draft, draft.open("x", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -7,14 +7,13 @@ shown as interrupted, goes on like any other.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from graph.folders import require_writable
 from graph.results import export_path
-from memory.disk import disk_full, is_full
+from memory.disk import full_of, is_full
 from memory.errors import BadInput, DiskFull
 from memory.records import Run, RunStatus
 from memory.store import Store
@@ -64,4 +63,4 @@ def _full_disks(home: Path) -> Iterator[None]:
     except OSError as error:
         if not is_full(error):
             raise
-        raise disk_full(Path(error.filename or home), error.errno or errno.ENOSPC) from error
+        raise full_of(error, home) from error

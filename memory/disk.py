@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memory.errors import DiskFull
@@ -53,6 +53,29 @@ def telling_full(path: Path) -> Iterator[None]:
         if error.errno is None or not is_full(error):
             raise
         raise disk_full(path, error.errno) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A draft beside `path`, to be written whole: it takes the file's place at the end, and is gone after an exception.
+
+    A kill leaves the old file or the new one; what it leaves of a draft goes with the next attempt, since its name is
+    always the same. Raises OSError, and DiskFull.
+    """
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with telling_full(path):
+            draft.unlink(missing_ok=True)
+            yield draft
+            draft.replace(path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def full_of(error: OSError, otherwise: Path) -> DiskFull:
+    """The exception for a refusal that names its file itself, or else for a file at `otherwise`."""
+    return disk_full(Path(error.filename or otherwise), error.errno or errno.ENOSPC)
 
 
 def no_room(path: Path, wanted_bytes: int = PROBE_BYTES) -> int | None:

@@ -9,13 +9,12 @@ stands in it as code, not as a string.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from memory.disk import disk_full, is_full
+from memory.disk import replacing
 from memory.errors import BadInput
 from memory.records import Problem, Program
 from tools.binding import BindError, BoundPlan, bind
@@ -167,20 +166,12 @@ def _kernel_text(plan: BoundPlan) -> str:
 def write_export(path: Path, text: str) -> None:
     """Write the file whole or not at all. Raises BadInput where it cannot be, DiskFull where it does not fit."""
     final = path.expanduser().resolve()
-    # Always the same name, so that what a kill leaves of it goes with the next attempt.
-    draft = final.with_name(f".{final.name}.draft")
     try:
-        draft.unlink(missing_ok=True)
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
+        with replacing(final) as draft, draft.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(final)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-        if error.errno is not None and is_full(error):
-            raise disk_full(final, error.errno) from error
         raise BadInput(
             f"cannot write {str(path)!r}: {error.strerror}; choose a path in an existing, writable folder"
         ) from error

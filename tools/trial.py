@@ -7,7 +7,6 @@ whatever its strides (those are in the graph); bf16 travels as `uint16` bit patt
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from memory.disk import telling_full
+from memory.disk import replacing, telling_full
 from memory.errors import StoreError
 from memory.records import Record
 from tools.inputs import Distribution
@@ -79,29 +78,21 @@ class Trial:
 
 def write_array(path: Path, array: Array) -> None:
     """Write one array atomically, row-major. The folder is made where absent. Raises DiskFull."""
-    partial = path.with_suffix(f".partial-{os.getpid()}")
-    try:
-        with telling_full(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as stream:
-                # np.save would write past Python and not say why it could not.
-                header = np.lib.format.header_data_from_array_1_0(np.ascontiguousarray(array))
-                np.lib.format.write_array_header_1_0(stream, {**header, "shape": array.shape})
-                stream.write(np.ascontiguousarray(array).tobytes())
-            partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with telling_full(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    rows = np.ascontiguousarray(array)
+    with replacing(path) as draft, draft.open("xb") as stream:
+        # np.save would write past Python and not say why it could not.
+        header = np.lib.format.header_data_from_array_1_0(rows)
+        np.lib.format.write_array_header_1_0(stream, {**header, "shape": array.shape})
+        # As bytes and without a copy: weights come to gigabytes.
+        stream.write(rows.reshape(-1).view(np.uint8).data)
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write the manifest atomically: the trial is complete from then on. Raises DiskFull."""
-    partial = directory / f"{MANIFEST}.partial-{os.getpid()}"
-    try:
-        with telling_full(directory / MANIFEST):
-            partial.write_text(manifest.model_dump_json())
-            partial.replace(directory / MANIFEST)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(directory / MANIFEST) as draft:
+        draft.write_text(manifest.model_dump_json())
 
 
 def _read(path: Path) -> Array:

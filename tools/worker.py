@@ -9,7 +9,6 @@ agent wrote as host code is ever imported here.
 
 from __future__ import annotations
 
-import errno
 import os
 import tempfile
 import traceback
@@ -20,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Literal, cast
 
-from memory.disk import disk_full, is_full
+from memory.disk import full_of, is_full
 from memory.errors import WarpsmithError
 from memory.records import Evaluation, Program
 from tools.baselines import measured_baselines
@@ -124,11 +123,7 @@ def serve(connection: Connection, spec: WorkerSpec) -> None:
     except OSError as error:
         if not is_full(error):
             raise
-        connection.send(WorkerFailure.of(_full(error, spec.cache_dir)))
-
-
-def _full(error: OSError, path: Path) -> WarpsmithError:
-    return disk_full(Path(error.filename or path), error.errno or errno.ENOSPC)
+        connection.send(WorkerFailure.of(full_of(error, spec.cache_dir)))
 
 
 def _answer_jobs(connection: Connection, place: _Workplace) -> None:
@@ -160,7 +155,7 @@ def _answer(job: Job, place: _Workplace) -> Answer:
         os._exit(1)
     except OSError as error:
         if is_full(error):
-            return WorkerFailure.of(_full(error, Path(tempfile.gettempdir())))
+            return WorkerFailure.of(full_of(error, Path(tempfile.gettempdir())))
         return WorkerFailure("Bug", traceback.format_exc())
     except Exception:  # noqa: BLE001
         # The process boundary: what is left is a bug of ours. It is reported whole and raised by the pool.
