@@ -9,44 +9,18 @@ from typing import Literal
 import pytest
 
 from agents.schemas import Member
-from graph.build import open_context, open_store
 from graph.context import RunContext
 from graph.examination import examine
-from graph.session import start_run
-from graph.settings import Settings, resolve_settings
-from memory.records import Candidate, Origin, Program, Status
-from tests.problems import KERNEL, module_text, scaled_relu_program
-from tools.problem import parse_target
-from tools.worker import EvaluationJob
+from memory.records import Status
+from tests.graph.opened import judged, opened_run
+from tests.problems import KERNEL, scaled_relu_program
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunContext]:
     """A run of the example module that nobody has searched yet."""
-    folder = tmp_path_factory.mktemp("examined")
-    (folder / "scaled.py").write_text(module_text(64, 48))
-    settings: Settings = resolve_settings(home=folder / "home", export_dir=folder / "out", workers=1)
-    with open_store(settings) as store:
-        run = start_run(parse_target(str(folder / "scaled.py")), settings, store, lambda _: None)
-        with open_context(run, store, settings, warm=False) as opened:
-            yield opened
-
-
-def judged(context: RunContext, program: Program, name: str) -> Member:
-    """A candidate of the run with its verdict, as the search leaves it."""
-    candidate = Candidate(
-        id=context.candidate_id(name),
-        run_id=context.run.id,
-        program_hash=program.content_hash(),
-        parents=(),
-        generation=0,
-        origin=Origin(kind="outside", agent="test"),
-        idea="one thread an element",
-    )
-    context.add(candidate, program)
-    evaluation = context.pool.evaluate(EvaluationJob(program, context.case))
-    assert evaluation is not None
-    return Member(candidate, program, context.store.put_evaluation(evaluation))
+    with opened_run(tmp_path_factory.mktemp("examined")) as opened:
+        yield opened
 
 
 def remarks(context: RunContext, member: Member) -> list[str]:
