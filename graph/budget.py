@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from agents.allowance import Caps
 from memory.events import Spend
-from memory.records import Evaluation, Stage
 
 NOTHING = Spend(0, 0, 0, 0.0)
 UNCAPPED = Caps()
@@ -50,15 +49,6 @@ class Budget:
         if self.caps.cost_usd is not None and spent.models.cost_usd >= self.caps.cost_usd:
             return f"the cap of ${self.caps.cost_usd:.2f} is reached"
         return None
-
-
-DEVICE_STAGES = (Stage.SANITIZE, Stage.CORRECTNESS, Stage.TIMING)
-"""Those whose seconds are the device's; as memory.store_reader counts them."""
-
-
-def device_seconds(evaluation: Evaluation) -> float:
-    """That a verdict took on the device."""
-    return sum(evaluation.seconds.get(stage.value, 0.0) for stage in DEVICE_STAGES)
 
 
 class Deadline:

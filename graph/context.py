@@ -111,11 +111,12 @@ class RunContext:
             restart_after=settings.restart_after,
         )
 
-    def device_left_s(self, first_evaluation: int) -> float:
-        """Seconds on the device that the run may still use; infinite where it has no such budget."""
-        limit = self.settings.device_budget_s
-        used = self.spent(0.0, first_evaluation).device_s
-        return float("inf") if limit is None else limit - used
+    def set_deadline(self, spent_s: float, first_evaluation: int) -> None:
+        """Set the run's deadline to what its budgets leave; see `spent` for the arguments."""
+        limit, device_s = self.settings.device_budget_s, float("inf")
+        if limit is not None:
+            device_s = limit - self.store.device_seconds(self.run.id, after=first_evaluation)
+        self.deadline.set(self.settings.wall_s - spent_s - self.stopwatch.running(), device_s)
 
     @property
     def reduced(self) -> Problem | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agents.schemas import CoderTask, Draft, Member, Proposal
-from graph.budget import device_seconds
 from graph.context import RunContext
 from graph.state import ProposeJob
 from memory.records import Candidate, Evaluation
@@ -117,8 +116,8 @@ def _judge(candidate: Candidate, context: RunContext) -> Verdict | None:
         if candidate.generation > 0 and context.deadline.passed:  # while others were judged
             return None
         evaluation = context.pool.evaluate(job)
-        context.deadline.use_device(device_seconds(evaluation) if evaluation is not None else 0.0)
-    assert evaluation is not None, "only a soak has no verdict"
+        assert evaluation is not None, "only a soak has no verdict"
+        context.deadline.use_device(evaluation.device_s)
     # Another branch may have judged the same program meanwhile; the store keeps the first verdict.
     kept = context.store.put_evaluation(evaluation)
     context.members.put(candidate.id, Member(candidate, program, kept))

@@ -49,8 +49,7 @@ def baseline(state: RunState, runtime: Run) -> Update:
 def plan(state: RunState, runtime: Run) -> Update:
     """Ask the planner for a generation's proposals."""
     context = runtime.context
-    left_s = context.settings.wall_s - state.spent_s - context.stopwatch.running()
-    context.deadline.set(left_s, context.device_left_s(state.first_evaluation))
+    context.set_deadline(state.spent_s, state.first_evaluation)
     hints = context.store.hints(context.run.id)
     briefing = _briefing(state, hints, context)
     # The generation is part of the seed, so a resumed run draws what it would have drawn.

@@ -115,7 +115,8 @@ def continue_run(
         graph, config = build_graph(saver), _config(run, settings)
         start = _start(graph, config, context, answer)
         # The node that plans sets it too; a run taken up amid a generation has that behind it.
-        context.deadline.set(settings.wall_s - graph.get_state(config).values.get("spent_s", 0.0))
+        kept = graph.get_state(config).values
+        context.set_deadline(kept.get("spent_s", 0.0), kept.get("first_evaluation", 0))
         try:
             for event in graph.stream(
                 start, config, context=context, stream_mode="custom", durability="sync"

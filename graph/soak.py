@@ -9,7 +9,6 @@ passed until then is its outcome, and said.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from agents.schemas import Member
+from graph.budget import Deadline
 from graph.casework import Bench, draw_trials
 from graph.context import RunContext
 from memory.records import Evaluation
@@ -67,15 +67,16 @@ def soak(member: Member, context: RunContext, tell: Tell) -> SoakOutcome:
     bench, wanted = context.bench, context.bench.policy.soak_trials
     made = min(wanted, module_trials(traffic_bytes(bench.twin))) if context.case.trusted else wanted
     folder = bench.directory / f"soak-{member.candidate.program_hash[:16]}"
-    clock = Clock(context.settings.soak_s)
+    deadline = Deadline()
+    deadline.set(context.settings.soak_s)
     try:
         with bench.reference(bench.twin) as reference:
-            done, failure = _module_trials(_Soak(member, context, reference, folder, clock), made, tell)
+            done, failure = _module_trials(_Soak(member, context, reference, folder, deadline), made, tell)
         own_shapes = done if bench.twin is bench.problem else 0
         if failure is not None:
             return SoakOutcome(failure, done, own_shapes)
         if context.case.trusted:
-            return _drawn_trials(member, context, SoakOutcome(None, done, own_shapes), clock, tell)
+            return _drawn_trials(member, context, SoakOutcome(None, done, own_shapes), deadline, tell)
         return _full_shape(member, bench, done, folder, context)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -86,18 +87,6 @@ def module_trials(trial_bytes: int) -> int:
     return max(1, min(MODULE_TRIALS, MODULE_BYTES // max(trial_bytes, 1)))
 
 
-class Clock:
-    """Says when a soak's time is up."""
-
-    def __init__(self, limit_s: float) -> None:
-        self._end = time.monotonic() + limit_s
-
-    @property
-    def over(self) -> bool:
-        """True from the limit on."""
-        return time.monotonic() >= self._end
-
-
 @dataclass(frozen=True)
 class _Soak:
     """A winner, and the module that makes its trials."""
@@ -106,7 +95,7 @@ class _Soak:
     context: RunContext
     reference: Reference
     folder: Path
-    clock: Clock
+    deadline: Deadline
 
     def draw(self, start: int, end: int) -> tuple[Trial, ...]:
         return tuple(self._trial(index) for index in range(start, end))
@@ -124,7 +113,7 @@ def _module_trials(soak: _Soak, count: int, tell: Tell) -> tuple[int, Evaluation
         pending = [drawer.submit(soak.draw, start, min(start + SOAK_BATCH, count)) for start in starts[:1]]
         for start, following in zip_longest(starts, starts[1:]):
             trials = pending.pop().result()
-            if following is not None and not soak.clock.over:
+            if following is not None and not soak.deadline.passed:
                 pending.append(drawer.submit(soak.draw, following, min(following + SOAK_BATCH, count)))
             failure = _judge(soak.member, replace(soak.context.case, trials=trials, drawn=()), soak.context)
             for trial in trials:
@@ -138,14 +127,14 @@ def _module_trials(soak: _Soak, count: int, tell: Tell) -> tuple[int, Evaluation
 
 
 def _drawn_trials(
-    member: Member, context: RunContext, so_far: SoakOutcome, clock: Clock, tell: Tell
+    member: Member, context: RunContext, so_far: SoakOutcome, deadline: Deadline, tell: Tell
 ) -> SoakOutcome:
     """The rest of the soak, drawn on the device: one batch in any case."""
     bench, case = context.bench, context.case
     count = bench.policy.soak_trials - so_far.trials
     size = max(1, min(DRAWN_BATCH, BATCH_BYTES // max(traffic_bytes(bench.problem), 1)))
     passed = 0
-    while passed < count and not (passed and clock.over):
+    while passed < count and not (passed and deadline.passed):
         batch = tuple(_drawn(bench, case, index) for index in range(passed, min(passed + size, count)))
         failure = _judge(member, replace(case, trials=(), drawn=batch), context)
         if failure is not None:

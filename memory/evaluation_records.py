@@ -69,6 +69,10 @@ class Stage(StrEnum):
     TIMING = "timing"
 
 
+DEVICE_STAGES = (Stage.SANITIZE, Stage.CORRECTNESS, Stage.TIMING)
+"""Those whose seconds are the device's."""
+
+
 class Diagnostic(Record):
     """One finding about a candidate, phrased so that its author can act on it."""
 
@@ -247,6 +251,11 @@ class Evaluation(Record):
     profile: Profile | None = None
     seconds: dict[str, float] = {}
     """Wall time by stage."""
+
+    @property
+    def device_s(self) -> float:
+        """Seconds that the verdict took on the device."""
+        return sum(self.seconds.get(stage.value, 0.0) for stage in DEVICE_STAGES)
 
     @model_validator(mode="after")
     def _timing_iff_passed(self) -> Evaluation:

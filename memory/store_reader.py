@@ -7,11 +7,13 @@ filed under; anything else raises StoreError.
 
 from __future__ import annotations
 
+import json
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from memory.errors import BadInput, StoreError
+from memory.evaluation_records import DEVICE_STAGES
 from memory.events import AgentEvent, EvaluatedCandidate, Review, RunCounts, Spend
 from memory.records import Candidate, Evaluation, Problem, Program, Record, Run, Status
 from memory.store_schema import Database
@@ -200,11 +202,11 @@ class StoreReader:
         """
         found = self._database.rows(
             "SELECT COALESCE(SUM(stage.value), 0.0) FROM evaluations e, json_each(e.body, '$.seconds') stage"
-            " WHERE e.seq > ?2 AND stage.key IN ('sanitize', 'correctness', 'timing') AND e.seq IN"
+            " WHERE e.seq > ?2 AND stage.key IN (SELECT value FROM json_each(?3)) AND e.seq IN"
             " (SELECT x.seq FROM candidates c JOIN runs r ON r.id = c.run_id JOIN evaluations x"
             " ON x.program_hash = c.program_hash AND x.problem_hash = r.problem_hash AND x.device = r.device"
             " WHERE c.run_id = ?1)",
-            run_id, after,
+            run_id, after, json.dumps(DEVICE_STAGES),
         )  # fmt: skip
         return float(str(found[0][0]))
 

@@ -17,7 +17,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
-from memory.errors import BadInput, OutOfDeviceMemory, ToolMissing, WarpsmithError, WorkerLost
+from memory.errors import BadInput, ToolMissing, WarpsmithError, WorkerLost
 from tools.ray_actor import SeatReport
 from tools.worker_process import WorkerFailure
 
@@ -26,7 +26,6 @@ RESTART_S = 1.0
 """Pause before an actor is started in place of a lost one."""
 GET_S = 60.0
 """Seconds that a short answer may take to arrive once it is there."""
-_FAULTS = (ToolMissing, BadInput, OutOfDeviceMemory, WorkerLost)
 
 
 @dataclass(frozen=True)
@@ -237,11 +236,10 @@ def unfit(said: SeatReport, expected: SeatReport) -> WarpsmithError | None:
 
 def fault_of(failure: WorkerFailure, doing: str) -> WarpsmithError:
     """The exception that an actor caught, again."""
-    for kind in _FAULTS:
+    # What an actor itself could not have is told whole by its message; the rest is its worker's.
+    for kind in (WorkerLost, WarpsmithError):
         if failure.kind == kind.__name__:
             return kind(failure.message)
-    if failure.kind == WarpsmithError.__name__:
-        return WarpsmithError(failure.message)
     return failure.error(doing)
 
 

@@ -31,6 +31,9 @@ ALLOCATOR_SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 READY = "ready"
 """The first thing that a process sends when nothing is in its way."""
 
+CARRIED: tuple[type[WarpsmithError], ...] = (ToolMissing, BadInput, DiskFull, OutOfDeviceMemory)
+"""Faults of the machine or the input that are raised again as what they were."""
+
 _S = TypeVar("_S")
 
 
@@ -48,7 +51,7 @@ class WorkerFailure:
 
     def error(self, doing: str) -> WarpsmithError:
         """The exception again, or one that says what was being done where it is a bug of ours."""
-        for kind in (ToolMissing, BadInput, DiskFull, OutOfDeviceMemory):
+        for kind in CARRIED:
             if self.kind == kind.__name__:
                 return kind(self.message)
         return WarpsmithError(f"{doing} failed by our own fault: {self.message}")

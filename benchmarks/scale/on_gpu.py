@@ -121,7 +121,7 @@ def _whole(laps: list[Lap], run: Run, store: Store, settings: Settings, *, ended
     stages: Counter[str] = Counter()
     for verdict in verdicts.values():
         stages.update(verdict.seconds)
-    on_device = sum(stages[stage] for stage in ("sanitize", "correctness", "timing"))
+    on_device = sum(verdict.device_s for verdict in verdicts.values())
     seconds = sum(one.seconds for one in laps)
     best = store.best_candidate(run.id)
     timing = best.evaluation.timing if best and best.evaluation else None
