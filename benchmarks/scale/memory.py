@@ -7,9 +7,21 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """One process's memory, in bytes."""
+
+    command: str
+    pss: int
+    """Proportional set size."""
+    anonymous: int
+    """The part of it that is no file's."""
 
 
 class PeakMemory:
@@ -18,7 +30,7 @@ class PeakMemory:
     def __init__(self) -> None:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._peak = 0
+        self._peak: dict[int, Held] = {}
 
     def __enter__(self) -> PeakMemory:
         self._thread.start()
@@ -31,17 +43,25 @@ class PeakMemory:
     @property
     def peak_mib(self) -> float:
         """The largest sum seen, in MiB."""
-        return round(self._peak / 2**20, 1)
+        return round(_total(self._peak) / 2**20, 1)
+
+    @property
+    def by_process(self) -> list[str]:
+        """Who held how much at that moment, the largest first."""
+        ranked = sorted(self._peak.values(), key=lambda held: held.pss, reverse=True)
+        return [
+            f"{held.pss >> 20} MiB, {held.anonymous >> 20} anonymous: {held.command[:100]}" for held in ranked
+        ]
 
     def _watch(self) -> None:
         while True:
-            self._peak = max(self._peak, tree_bytes(os.getpid()))
+            self._peak = max(self._peak, tree(os.getpid()), key=_total)
             if self._ended.wait(EVERY_S):
                 return
 
 
-def tree_bytes(root: int) -> int:
-    """Proportional set size of a process and its descendants; one that ends meanwhile counts for nothing."""
+def tree(root: int) -> dict[int, Held]:
+    """What a process and its descendants hold; one that ends meanwhile is left out."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -52,17 +72,27 @@ def tree_bytes(root: int) -> int:
         except (FileNotFoundError, ProcessLookupError):
             continue
         children.setdefault(int(parent), []).append(int(folder.name))
-    total, waiting = 0, [root]
+    found: dict[int, Held] = {}
+    waiting = [root]
     while waiting:
         pid = waiting.pop()
-        total += _proportional_bytes(pid)
+        if (held := _held(pid)) is not None:
+            found[pid] = held
         waiting += children.get(pid, [])
-    return total
+    return found
 
 
-def _proportional_bytes(pid: int) -> int:
+def _total(tree: dict[int, Held]) -> int:
+    return sum(held.pss for held in tree.values())
+
+
+def _held(pid: int) -> Held | None:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        command = (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        )
     except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
+        return None
+    sizes = {line.split()[0]: int(line.split()[1]) << 10 for line in lines[1:]}
+    return Held(command, sizes.get("Pss:", 0), sizes.get("Pss_Anon:", 0))

@@ -15,11 +15,12 @@ import json
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from benchmarks.scale.measure import POPULATION, size_mib
 from benchmarks.scale.memory import PeakMemory
+from benchmarks.scale.phases import Phases
 from graph.bench import machine_line
 from graph.bench_records import write_output
 from graph.build import checkpoints_path, open_store, store_path
@@ -47,6 +48,10 @@ class Lap:
     candidates: int
     peak_mib: float
     """Memory of all processes together, sampled every five seconds; what they share is counted once."""
+    by_process: list[str] = field(default_factory=list)
+    """Who held it, the largest first."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds of the main parts of all generations: see `benchmarks.scale.phases`."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,10 @@ def lap(home: Path, candidates: int, limit_s: float, device: str) -> Whole:
         before = store.counts(run.id).candidates
         closed: list[GenerationClosed] = []
         begun = time.perf_counter()
+        phases = Phases()
 
         def tell(event: Progress) -> None:
+            phases.note(event)
             if isinstance(event, GenerationClosed):
                 closed.append(event)
                 sys.stdout.write(
@@ -104,7 +111,7 @@ def lap(home: Path, candidates: int, limit_s: float, device: str) -> Whole:
                 ended = False
         seconds = time.perf_counter() - begun
         made = store.counts(run.id).candidates - before
-        here = Lap(round(seconds, 1), len(closed), made, memory.peak_mib)
+        here = Lap(round(seconds, 1), len(closed), made, memory.peak_mib, memory.by_process, phases.seconds)
         return _whole(_kept(home / "laps.json", here), run, store, settings, ended=ended)
 
 
