@@ -24,7 +24,7 @@ from tools.gpus import GpuSpec
 from tools.lint_cache import LintCache
 from tools.nvrtc import NvrtcCompiler
 from tools.program import validate
-from tools.worker_process import READY, Died, Overrun, WorkerFailure, WorkerProcess, questions, settle
+from tools.worker_process import READY, Died, Overrun, WorkerFailure, WorkerProcess, questions, reply, settle
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def serve(connection: Connection, spec: PrecompilerSpec) -> None:
             lints = LintCache(spec.cache_dir)
             connection.send(READY)
             for case, program in questions(connection):
-                connection.send(_prepared(cast("Program", program), case, spec.gpu, lints, compiler))
+                answer = _prepared(cast("Program", program), case, spec.gpu, lints, compiler)
+                if not reply(connection, answer):
+                    return
     except WarpsmithError as error:
         connection.send(WorkerFailure.of(error))
 

@@ -29,7 +29,7 @@ from tools.devices.port import Baselines, CompileMode, Device, DeviceLost, Drawi
 from tools.evaluation import EvaluationLost, check_trials, evaluate, sanitize
 from tools.lint_cache import LintCache
 from tools.trial_cache import TrialCache
-from tools.worker_process import READY, WorkerFailure, questions, settle
+from tools.worker_process import READY, WorkerFailure, questions, reply, settle
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def _answer_jobs(connection: Connection, place: _Workplace) -> None:
     for case, question in questions(connection):
         place.turn_to(case)
         answer = _answer(cast("Question", question)(case), place)
-        connection.send(answer)
+        if not reply(connection, answer):
+            return
         if isinstance(answer, LastAnswer):
             # Not a return: closing a broken CUDA context raises or hangs.
             os._exit(0)

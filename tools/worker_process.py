@@ -182,3 +182,12 @@ def questions(connection: Connection) -> Iterator[tuple[Case, object]]:
         held = held if case is None else case
         assert held is not None, "the first question comes with its case"
         yield held, question
+
+
+def reply(connection: Connection, answer: object) -> bool:
+    """Inside the process: answer a question. False where nobody listens any more: there is nothing left to do."""
+    try:
+        connection.send(answer)
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+    return True

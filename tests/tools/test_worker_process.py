@@ -6,6 +6,7 @@ import os
 import pickle
 import time
 from dataclasses import replace
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tools.worker_process import (
     WorkerFailure,
     WorkerProcess,
     questions,
+    reply,
     settle,
 )
 
@@ -131,3 +133,11 @@ def test_what_stopped_a_start_is_raised_at_the_first_question(case: Case) -> Non
     with pytest.raises(WorkerLost, match="exit code 7"):
         process.ask(case, "name", 30.0)
     assert not process.usable
+
+
+def test_an_answer_that_nobody_waits_for_is_no_fault_of_the_worker() -> None:
+    asker, worker = Pipe()
+    assert reply(worker, "early")
+    assert asker.recv() == "early"
+    asker.close()
+    assert not reply(worker, "late")
