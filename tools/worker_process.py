@@ -69,6 +69,10 @@ class Died(Exception):
         self.exit_code = exit_code
 
 
+FROZEN = "tools.frozen"
+"""Module that a forking server imports last."""
+
+
 class WorkerProcess:
     """One process and our end of its pipe. Asked by one thread at a time."""
 
@@ -80,7 +84,7 @@ class WorkerProcess:
         """
         if forked:
             context: ForkServerContext | SpawnContext = get_context("forkserver")
-            context.set_forkserver_preload([serve.__module__])
+            context.set_forkserver_preload([serve.__module__, FROZEN])
         else:
             context = get_context("spawn")
         _let_allocations_grow()

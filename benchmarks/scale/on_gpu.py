@@ -27,7 +27,7 @@ from graph.build import checkpoints_path, open_store, store_path
 from graph.progress import GenerationClosed, Progress
 from graph.session import capture_target, continue_run, record_run
 from graph.settings import Settings, resolve_settings
-from memory.records import Run
+from memory.records import Run, Stage
 from memory.store import Store
 from tools.target import parse_target
 
@@ -67,7 +67,7 @@ class Whole:
     device_s: dict[str, float]
     """Seconds of all verdicts by stage."""
     overhead_share: float
-    """Of the wall time, outside of the device's stages."""
+    """Of the wall time, outside of compiling and of the device's stages; starting the workers is in it."""
     peak_mib: float
     store_mib: float
     checkpoints_mib: float
@@ -128,7 +128,7 @@ def _whole(laps: list[Lap], run: Run, store: Store, settings: Settings, *, ended
     stages: Counter[str] = Counter()
     for verdict in verdicts.values():
         stages.update(verdict.seconds)
-    on_device = sum(verdict.device_s for verdict in verdicts.values())
+    at_work = stages[Stage.COMPILE.value] + sum(verdict.device_s for verdict in verdicts.values())
     seconds = sum(one.seconds for one in laps)
     best = store.best_candidate(run.id)
     timing = best.evaluation.timing if best and best.evaluation else None
@@ -140,7 +140,7 @@ def _whole(laps: list[Lap], run: Run, store: Store, settings: Settings, *, ended
         programs=len(verdicts),
         by_status=dict(Counter(verdict.status.value for verdict in verdicts.values())),
         device_s={stage: round(total, 1) for stage, total in stages.items()},
-        overhead_share=round(1 - on_device / seconds, 3),
+        overhead_share=round(1 - at_work / seconds, 3),
         peak_mib=max(one.peak_mib for one in laps),
         store_mib=size_mib(store_path(settings)),
         checkpoints_mib=size_mib(checkpoints_path(settings)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import time
@@ -56,6 +57,12 @@ def answer(connection: Connection, start: str) -> None:
             time.sleep(600)
         if question == "allocator":
             connection.send([os.environ.get(name) for name in ALLOCATOR_SETTINGS])
+            continue
+        if question == "collect":
+            gc.collect()
+            rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
+            sizes = {line.split()[0]: int(line.split()[1]) for line in rollup[1:]}
+            connection.send((sizes["Private_Dirty:"], sizes["Rss:"]))
             continue
         connection.send((case.problem.name, len(case.trials), told.taken))
 
@@ -141,3 +148,15 @@ def test_an_answer_that_nobody_waits_for_is_no_fault_of_the_worker() -> None:
     assert asker.recv() == "early"
     asker.close()
     assert not reply(worker, "late")
+
+
+def test_collecting_garbage_copies_nothing_of_what_forked_processes_share(case: Case) -> None:
+    process = WorkerProcess(answer, "", forked=True)
+    try:
+        found = process.ask(case, "collect", 30.0)
+    finally:
+        process.kill()
+    assert isinstance(found, tuple)
+    private_kib, whole_kib = found
+    assert whole_kib > 100 << 10, "it inherits nothing worth sharing"
+    assert private_kib < 20 << 10
