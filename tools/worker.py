@@ -130,11 +130,12 @@ def _answer_jobs(connection: Connection, place: _Workplace) -> None:
     for case, question in questions(connection):
         place.turn_to(case)
         answer = _answer(cast("Question", question)(case), place)
-        if not reply(connection, answer):
-            return
+        heard = reply(connection, answer)
         if isinstance(answer, LastAnswer):
             # Not a return: closing a broken CUDA context raises or hangs.
             os._exit(0)
+        if not heard:
+            return
 
 
 def _answer(job: Job, place: _Workplace) -> Answer:

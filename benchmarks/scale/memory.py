@@ -10,6 +10,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from graph.interrupts import descendants
+
 EVERY_S = 5.0
 
 
@@ -62,24 +64,8 @@ class PeakMemory:
 
 def tree(root: int) -> dict[int, Held]:
     """What a process and its descendants hold; one that ends meanwhile is left out."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            # The second field is a name in brackets, which may hold anything.
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        children.setdefault(int(parent), []).append(int(folder.name))
-    found: dict[int, Held] = {}
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        if (held := _held(pid)) is not None:
-            found[pid] = held
-        waiting += children.get(pid, [])
-    return found
+    pids = (root, *descendants(root))
+    return {pid: held for pid in pids if (held := _held(pid)) is not None}
 
 
 def _total(tree: dict[int, Held]) -> int:
