@@ -1,10 +1,10 @@
-# make demo: install and optimize an example. make test: everything CI checks. make help: the rest.
+# make demo: install and optimize an example. make app: the app in a browser. make test: everything CI checks. make help: the rest.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := .demo
 
-.PHONY: help demo test check gpu-test test-live clean
+.PHONY: help demo app test check gpu-test test-live clean
 
 help:
 	@grep -E '^# make ' Makefile | sed 's/^# //; s/\. /\n/g'
@@ -21,6 +21,10 @@ $(VENV)/.tested: $(VENV)/.installed
 
 demo: $(VENV)/.installed
 	$(BIN)/warpsmith optimize examples/layernorm_gelu.py --home $(DEMO_HOME) --population 6 --generations 4
+
+# The app, at http://127.0.0.1:8501
+app: $(VENV)/.installed
+	$(BIN)/warpsmith app
 
 test: check
 	$(BIN)/python -m pytest -n auto --dist loadfile

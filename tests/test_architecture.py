@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("memory", "tools", "agents", "graph")
+PACKAGES = ("memory", "tools", "agents", "graph", "ui")
 ALLOWED = {
     "memory": {"memory"},
     "tools": {"tools", "memory"},
     "agents": {"agents", "tools", "memory"},
     "graph": {"graph", "agents", "tools", "memory"},
+    "ui": {"ui", "graph", "agents", "tools", "memory"},
 }
-"""Imports point down only: graph -> agents -> tools -> memory."""
+"""Imports point down only: ui -> graph -> agents -> tools -> memory."""
 MEMORY_OPEN_TO_TOOLS = {"memory.records", "memory.errors", "memory.disk"}
 HOMES = {
     "torch": ("tools/",),

@@ -1,0 +1,10 @@
+"""The page of traces."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+
+def page() -> None:
+    """Draw it."""
+    st.title("Traces")
