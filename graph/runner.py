@@ -74,18 +74,29 @@ class Runner:
         wall_s, generations: new limits of the search, over all resumes.
         Raises: BadInput where the run is being worked on; WarpsmithError where no process can be started.
         """
-        if (pid := self.worker(run_id)) is not None:
-            raise BadInput(f"run {run_id} is being worked on by process {pid}; stop it first, or wait for it")
-        log = self.log_path(run_id)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        arguments = ["resume", run_id, "--home", str(self._settings.root), "--quiet"]
+        arguments = ["resume", run_id]
         if answer is not None:
             arguments += ["--approve" if answer.approve else "--reject", f"--note={answer.note}"]
         if wall_s is not None:
             arguments += ["--budget-s", repr(wall_s)]
         if generations is not None:
             arguments += ["--generations", str(generations)]
-        pid = _start(arguments, log)
+        return self._begin(run_id, arguments)
+
+    def roll_back(self, run_id: str, candidate: str, note: str = "") -> int:
+        """Put an earlier winner into the winner's place, in a process of its own; returns its pid.
+
+        The process itself refuses what cannot be done (`graph.session.rollback_target` says so beforehand).
+        Raises: BadInput where the run is being worked on; WarpsmithError where no process can be started.
+        """
+        return self._begin(run_id, ["rollback", run_id, candidate, f"--note={note}"])
+
+    def _begin(self, run_id: str, arguments: list[str]) -> int:
+        if (pid := self.worker(run_id)) is not None:
+            raise BadInput(f"run {run_id} is being worked on by process {pid}; stop it first, or wait for it")
+        log = self.log_path(run_id)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        pid = _start([*arguments, "--home", str(self._settings.root), "--quiet"], log)
         write_whole(self._started_path(run_id), json.dumps({"pid": pid, "born": _born(pid)}))
         return pid
 

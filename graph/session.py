@@ -217,20 +217,24 @@ def roll_back(
 ) -> Outcome:
     """Put an earlier winner into the winner's place, once it has passed its soak; the next best where it does not.
 
-    candidate: its id, or the short one that tables show. Raises: BadInput for a run that neither improved nor waits
-    for review, and for a candidate that could not have won.
+    candidate: its id, or the short one that tables show. Raises: BadInput as `rollback_target`.
+    """
+    to = rollback_target(run, candidate, store, settings)
+    answer = {"verdict": Verdict.ROLLED_BACK.value, "to": to, "note": note}
+    return continue_run(run, store, resumed_settings(run, settings), tell, answer=answer)
+
+
+def rollback_target(run: Run, candidate: str, store: Store, settings: Settings) -> str:
+    """The id of the candidate that a run can be rolled back to.
+
+    Raises: BadInput for a run that neither improved nor waits for review, and for a candidate that could not have won.
     """
     if run.status is not RunStatus.IMPROVED and find_summary(run, store, settings).status != IN_REVIEW:
         raise BadInput(
             f"run {run.id} has no winner to roll back from ({run.status.words}); "
             "this is for a run that improved, or whose winner waits for review"
         )
-    answer = {
-        "verdict": Verdict.ROLLED_BACK.value,
-        "to": earlier_winner(run, candidate, store),
-        "note": note,
-    }
-    return continue_run(run, store, resumed_settings(run, settings), tell, answer=answer)
+    return earlier_winner(run, candidate, store)
 
 
 def resumed_settings(run: Run, settings: Settings, **given: object) -> Settings:
