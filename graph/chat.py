@@ -15,8 +15,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from graph import chat_speech as speech
 from graph.build import open_store
-from graph.chat_answers import Desk, tell_candidate, tell_runs, tell_status, tell_why, tell_winner
+from graph.chat_answers import Desk, run_of, tell_candidate, tell_runs, tell_status, tell_why, tell_winner
 from graph.chat_constraints import Constraints
 from graph.chat_history import Clock, Conversation, Pending, Standing
 from graph.chat_intents import (
@@ -29,9 +30,11 @@ from graph.chat_intents import (
     Hint,
     Intent,
     ListRuns,
+    Mark,
     Optimize,
     Reject,
     Resume,
+    RollBack,
     Status,
     Stop,
     Unknown,
@@ -55,9 +58,9 @@ from graph.chat_requests import (
     settings_for,
     understood,
 )
-from graph.chat_speech import ABILITIES, FIXED_SETTINGS, tell_beginning, tell_capture, who_reads_hints
 from graph.chat_watch import watch_run
 from graph.folders import require_writable
+from graph.oversight import mark
 from graph.runner import Answer, Runner
 from graph.session import (
     CAPTURING,
@@ -67,6 +70,7 @@ from graph.session import (
     find_summary,
     give_hint,
     record_run,
+    rollback_target,
 )
 from graph.settings import Settings, resolve_settings, settings_from_run
 from graph.summary import IN_REVIEW
@@ -158,7 +162,7 @@ class ChatEngine:
             case Unknown():
                 yield self._not_understood(text)
             case Help():
-                yield Text(text=ABILITIES)
+                yield Text(text=speech.ABILITIES)
             case Dismiss():
                 dropped = self._standing.pending is not None
                 self._stand(pending=None)
@@ -191,6 +195,11 @@ class ChatEngine:
                 yield from self._review(Answer(approve=True, note=note), store)
             case Reject(note):
                 yield from self._review(Answer(approve=False, note=note), store)
+            case Mark(candidate, verdict, note):
+                said = mark(self._run_with(candidate, store), candidate, verdict, store, note=note)
+                yield Text(text=f"Noted: {said}.")
+            case RollBack(candidate, note):
+                yield from self._roll_back(candidate, note, store)
 
     # --- starting a run -----------------------------------------------------------------------------------------
 
@@ -235,8 +244,8 @@ class ChatEngine:
             yield from self._begin(run, settings, store)
 
     def _begin(self, run: Run, settings: Settings, store: Store) -> Iterator[ChatPart]:
-        yield from tell_capture(store.problem(run.problem_hash), gpu_of(settings.device_spec))
-        yield tell_beginning(run, settings, self._runner.start(run.id))
+        yield from speech.tell_capture(store.problem(run.problem_hash), gpu_of(settings.device_spec))
+        yield speech.tell_beginning(run, settings, self._runner.start(run.id))
 
     # --- a run at work ------------------------------------------------------------------------------------------
 
@@ -254,16 +263,16 @@ class ChatEngine:
             self._stand(pending=Pending(about="new_run", run=run.id, hint=hint))
             yield Question(
                 text=f"Run {run.id} has ended ({run.status.words}), so an idea needs a new run. Shall"
-                f" I start one on the same module with this idea? {who_reads_hints(run)}"
+                f" I start one on the same module with this idea? {speech.who_reads_hints(run)}"
             )
             return
         give_hint(run, hint, store)
-        yield Text(text=f"Noted for run {run.id}: '{hint}'. {who_reads_hints(run)}")
+        yield Text(text=f"Noted for run {run.id}: '{hint}'. {speech.who_reads_hints(run)}")
 
     def _confirmed(self, store: Store) -> Iterator[ChatPart]:
         pending = self._standing.pending
         if pending is None or pending.about != "new_run" or pending.run is None or pending.hint is None:
-            yield Text(text=f"There is nothing to say yes to. {ABILITIES}")
+            yield Text(text=f"There is nothing to say yes to. {speech.ABILITIES}")
             return
         old = store.run(pending.run)
         settings = settings_from_run(old.settings, home=self.settings.home)
@@ -304,7 +313,7 @@ class ChatEngine:
             f"at most {wall_s or kept.wall_s:g} s and {generations or kept.generations} generations in all"
         )
         yield Text(text=f"Run {run.id} goes on in process {pid}: {limits}.")
-        for note in (*wanted.remarks, *([FIXED_SETTINGS] if fixed else [])):
+        for note in (*wanted.remarks, *([speech.FIXED_SETTINGS] if fixed else [])):
             yield Text(text=f"{note[0].upper()}{note[1:]}.")
 
     def _export(self, intent: Export, store: Store) -> Iterator[ChatPart]:
@@ -329,6 +338,12 @@ class ChatEngine:
         onward = "archives and exports it" if answer.approve else "looks for the next best candidate"
         yield Text(text=f"{said}{note}. Process {pid} {onward}; say 'status' to see when it is done.")
 
+    def _roll_back(self, candidate: str, note: str, store: Store) -> Iterator[ChatPart]:
+        run = self._run_with(candidate, store)
+        to = rollback_target(run, candidate, store, self.settings)
+        pid = self._runner.roll_back(run.id, to, note)
+        yield Text(text=speech.tell_rollback(to, pid))
+
     # --- where the conversation stands --------------------------------------------------------------------------
 
     def _run(self, named: str | None, store: Store) -> Run:
@@ -340,6 +355,10 @@ class ChatEngine:
             )
         self._stand(run=run.id)
         return run
+
+    def _run_with(self, candidate: str, store: Store) -> Run:
+        """The run that a candidate is of, which becomes the current one."""
+        return self._run(run_of(candidate, self._known_run(store), store).id, store)
 
     def _known_run(self, store: Store) -> Run | None:
         return store.run(self._standing.run) if self._standing.run else store.latest_run()
@@ -368,7 +387,7 @@ class ChatEngine:
                 text=f"That does not answer my question: I need {wanted[pending.about]}. 'never mind' drops it."
             )
         shown = " ".join(text.split())[:80]
-        return Text(text=f"I do not understand '{shown}'. {ABILITIES}" if shown else ABILITIES)
+        return Text(text=f"I do not understand '{shown}'. {speech.ABILITIES}" if shown else speech.ABILITIES)
 
 
 def _sentence(text: str) -> str:

@@ -156,7 +156,7 @@ def tell_why(run: Run, desk: Desk) -> Iterator[ChatPart]:
 
 def tell_candidate(name: str, current: Run | None, desk: Desk, *, failure: bool) -> Iterator[ChatPart]:
     """One candidate: time and profile where it passed, diagnostics where it failed. Raises BadInput for no known id."""
-    run = _run_of(name, current, desk.store)
+    run = run_of(name, current, desk.store)
     row = find_candidate(run, name, desk.store)
     if row.evaluation is None:
         yield Text(
@@ -170,7 +170,7 @@ def tell_candidate(name: str, current: Run | None, desk: Desk, *, failure: bool)
         yield from _diagnose(row, row.evaluation)
 
 
-def _run_of(name: str, current: Run | None, store: Store) -> Run:
+def run_of(name: str, current: Run | None, store: Store) -> Run:
     """The run of a candidate's full id, or the current one for a short id. Raises BadInput where there is none."""
     if name.count("-") >= 4:
         return store.run(store.candidate(name).run_id)

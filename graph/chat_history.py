@@ -184,8 +184,10 @@ def find_conversation(home: Path, prefix: str, now: Clock = lambda: datetime.now
     """The conversation whose id is or begins with `prefix`. Raises BadInput where none or several do."""
     if not _ID.fullmatch(prefix.strip("-")):
         raise BadInput(f"{prefix!r} is no conversation's id; `warpsmith chat --list` lists them")
+    if _path(home, prefix).exists():
+        return Conversation(home / "chats", prefix, now)
     known = [head.id for head in list_conversations(home)]
-    found = [prefix] if prefix in known else [known_id for known_id in known if known_id.startswith(prefix)]
+    found = [known_id for known_id in known if known_id.startswith(prefix)]
     if not found:
         raise BadInput(
             f"no conversation has an id that begins with {prefix!r}; `warpsmith chat --list` lists them"
@@ -197,12 +199,16 @@ def find_conversation(home: Path, prefix: str, now: Clock = lambda: datetime.now
     return Conversation(home / "chats", found[0], now)
 
 
-def list_conversations(home: Path) -> list[ConversationHead]:
-    """All conversations, the last changed first."""
+def list_conversations(home: Path, *, limit: int | None = None) -> list[ConversationHead]:
+    """All conversations, or so many, the last changed first."""
     folder = home / "chats"
     paths = [path for path in folder.glob("*.jsonl") if _ID.fullmatch(path.stem)] if folder.is_dir() else []
-    heads = [_head(folder, path) for path in paths]
-    return sorted(heads, key=lambda head: (head.changed, head.id), reverse=True)
+    newest = sorted(paths, key=lambda path: (path.stat().st_mtime, path.stem), reverse=True)
+    return [_head(folder, path) for path in newest[:limit]]
+
+
+def _path(home: Path, conversation_id: str) -> Path:
+    return home / "chats" / f"{conversation_id}.jsonl"
 
 
 def _head(folder: Path, path: Path) -> ConversationHead:

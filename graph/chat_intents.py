@@ -1,8 +1,9 @@
 """What a message wants, by rules: text becomes an Intent. Pure; needs no model and knows no run.
 
 Not here: numbers and constraints (graph.chat_constraints), code in the text (graph.chat_source), carrying it out
-(graph.chat). Invariant: whatever changes something (stop, resume, approve, reject, export) is read only from a message
-that says that and nothing else, so that "don't stop" and "what happens if I stop?" stop nothing.
+(graph.chat). Invariant: whatever changes something (stop, resume, approve, reject, export, pin, kill, release, roll
+back) is read only from a message that says that and nothing else, so that "don't stop" and "what happens if I stop?"
+stop nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from graph import chat_phrases as phrases
 from graph.chat_constraints import Constraints, read_constraints
 from graph.chat_source import examine_source, split_code
 from graph.chat_target import TargetText, read_target
+from memory.events import Verdict
 
 _POLITE_TAIL = 200
 """Characters."""
@@ -104,6 +106,23 @@ class Reject:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """Pin, kill or release a candidate."""
+
+    candidate: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RollBack:
+    """Go back to an earlier winner."""
+
+    candidate: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class ListRuns:
     """Which runs are there?"""
 
@@ -138,8 +157,8 @@ class Unknown:
 
 
 Intent = (
-    Optimize | Status | Explain | WhyFailed | Hint | Stop | Resume | Export | Approve | Reject | ListRuns | UseRun
-    | Confirm | Dismiss | Help | Unknown
+    Optimize | Status | Explain | WhyFailed | Hint | Stop | Resume | Export | Approve | Reject | Mark | RollBack
+    | ListRuns | UseRun | Confirm | Dismiss | Help | Unknown
 )  # fmt: skip
 
 
@@ -234,6 +253,7 @@ def _run_in(match: re.Match[str]) -> str | None:
     return named[0].lower() if named else None
 
 
+_MARKS = {"pin": Verdict.PINNED, "kill": Verdict.KILLED, "release": Verdict.RELEASED}
 _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Intent]], ...] = (
     (phrases.DISMISS, lambda _: Dismiss()),
     (phrases.CONFIRM, lambda _: Confirm()),
@@ -241,6 +261,11 @@ _COMMANDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Intent]], ...]
     (phrases.LIST_RUNS, lambda _: ListRuns()),
     (phrases.APPROVE, lambda m: Approve(m["note"] or "")),
     (phrases.REJECT, lambda m: Reject(m["note"] or "")),
+    (
+        phrases.MARK,
+        lambda m: Mark(m["candidate"].lower(), _MARKS[m["verb"].lower()], m["note"] or ""),
+    ),
+    (phrases.ROLL_BACK, lambda m: RollBack(m["candidate"].lower(), m["note"] or "")),
     (phrases.STOP, lambda m: Stop(_lower(m["run"] or m["other"]))),
     (phrases.EXPORT, lambda m: Export(m["folder"].strip("\"'`") if m["folder"] else None, _lower(m["run"]))),
     (phrases.WHY_FAILED, lambda m: WhyFailed(_subject(m))),

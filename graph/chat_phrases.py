@@ -112,6 +112,10 @@ APPROVE = _compiled(
     rf"(?:approved?|accept(?:ed)?|lgtm|looks\s+good(?:\s+to\s+me)?)(?:\s+{_WINNER})?(?:{_NOTE})?"
 )
 REJECT = _compiled(rf"(?:reject(?:ed)?|decline|refuse|disapprove|discard)(?:\s+{_WINNER})?(?:{_NOTE})?")
+MARK = _compiled(rf"(?P<verb>pin|kill|release)\s+(?:candidate\s+)?(?P<candidate>{CANDIDATE_ID})(?:{_NOTE})?")
+ROLL_BACK = _compiled(
+    rf"(?:roll\s*-?\s*back|go\s+back|return)\s+to\s+(?:candidate\s+)?(?P<candidate>{CANDIDATE_ID})(?:{_NOTE})?"
+)
 STOP = _compiled(
     r"(?:stop|cancel|abort|halt|pause|interrupt|end|kill|terminate)(?<!end)(?<!kill)"
     r"(?:\s+(?:it|this|that|now|searching|working|everything|(?:(?:the|this|that|my|current)\s+)*(?:run|search|work)))*"

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _FENCE = re.compile(
-    r"```[ \t]*(?P<language>[\w+.-]*)[ \t]*\r?\n(?P<body>.*?)(?:^[ \t]*```|\Z|```)", re.DOTALL | re.MULTILINE
+    r"(?P<fence>`{3,})[ \t]*(?P<language>[\w+.-]*)[ \t]*\r?\n(?P<body>.*?)(?:^[ \t]*(?P=fence)`*|\Z|(?P=fence)`*)",
+    re.DOTALL | re.MULTILINE,
 )
 _PYTHON = ("", "python", "py", "python3", "pycon", "torch", "pytorch")
 _MODULE_CLASS = re.compile(r"^[ \t]*class\s+\w+\s*\([^)]*Module[^)]*\)\s*:", re.MULTILINE)
@@ -63,6 +65,25 @@ def split_code(text: str) -> tuple[str | None, str]:
             prose = f"{prose[: match.start()]}\n{prose[match.end() :]}"
         return "\n\n".join(blocks) + "\n", prose
     return _split_plain(text)
+
+
+def fenced(code: str) -> str:
+    """A file's text as a fenced block, whatever fences are in it."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}python\n{code.rstrip()}\n{fence}"
+
+
+def segments(text: str) -> Iterator[tuple[bool, str]]:
+    """A message in its order: (True, code of a block) and (False, words between blocks)."""
+    end = 0
+    for match in _FENCE.finditer(text):
+        if before := text[end : match.start()].strip():
+            yield False, before
+        yield True, match["body"].rstrip()
+        end = match.end()
+    if rest := text[end:].strip():
+        yield False, rest
 
 
 def complete_imports(code: str) -> tuple[str, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agents.schemas import short_id
 from graph.chat_parts import ChatPart, Text
 from graph.settings import Settings, uses_models
 from graph.tables import us_text
@@ -15,8 +16,8 @@ from tools.roofline import floor_us
 ABILITIES = (
     "I optimize a module: paste its code or give a path, with what matters to you: 'optimize net.py for an H100, stay"
     " within 1e-5, ten minutes'. Then: 'status', 'explain the winner', 'why did it fail', 'why did 001-002 fail', 'try"
-    " this idea: …', 'stop', 'resume for 10 more minutes', 'export to kernels/', 'approve', 'reject: …', 'list runs',"
-    " 'never mind'."
+    " this idea: …', 'stop', 'resume for 10 more minutes', 'export to kernels/', 'approve', 'reject: …', 'pin',"
+    " 'kill' or 'release 002-003', 'roll back to 001-000', 'list runs', 'never mind'."
 )
 FIXED_SETTINGS = (
     "a run keeps its device, tolerance and population; only its time and generations can be changed"
@@ -42,6 +43,14 @@ def tell_beginning(run: Run, settings: Settings, pid: int) -> Text:
         f" {settings.population} candidates;"
         f" each is judged, the best goes through {settings.soak_count} more random trials, {review} archived and"
         f" exported to {run.settings['export_dir']}. Say 'status' to see how far it is."
+    )
+
+
+def tell_rollback(candidate_id: str, pid: int) -> str:
+    """What happens next, in two sentences."""
+    return (
+        f"Process {pid} puts {short_id(candidate_id)} through the soak: it takes the winner's place if it passes, the"
+        " next best does if not. Say 'status' to see when it is done."
     )
 
 

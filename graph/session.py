@@ -295,13 +295,13 @@ def find_summary(run: Run, store: Store, settings: Settings) -> Summary:
     return summarise_run(
         store,
         run.id,
-        status=_standing(run, store, settings),
+        status=standing(run, store, settings),
         program_path=program if program.exists() else None,
         export_path=export if export.exists() else None,
     )
 
 
-def _standing(run: Run, store: Store, settings: Settings) -> str:
+def standing(run: Run, store: Store, settings: Settings) -> str:
     """A run's status, with those told apart that have not ended: at work, waiting for a person, paused where the disk
     was full, or left by a process that died."""
     # In this order: a run that ends between the two looks has ended.

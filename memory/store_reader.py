@@ -8,6 +8,7 @@ filed under; anything else raises StoreError.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -172,6 +173,21 @@ class StoreReader:
             run_id, after,
         )  # fmt: skip
         return [_parsed(AgentEvent, body, run_id) for body in bodies]
+
+    def last_events(self, run_id: str, *, limit: int, roles: Sequence[str] = ()) -> list[AgentEvent]:
+        """A run's newest events, in order; of these roles, or of all."""
+        marks = ", ".join("?" for _ in roles)
+        chosen = f"AND json_extract(body, '$.role') IN ({marks})" if roles else ""
+        sql = f"SELECT body FROM events WHERE run_id = ? {chosen} ORDER BY seq DESC LIMIT ?"
+        bodies = self._database.texts(sql, run_id, *roles, limit)
+        return [_parsed(AgentEvent, body, run_id) for body in reversed(bodies)]
+
+    def generation(self, run_id: str) -> int | None:
+        """The generation of the run's newest candidate; None before there is one."""
+        bodies = self._database.texts(
+            "SELECT body FROM candidates WHERE run_id = ? ORDER BY seq DESC LIMIT 1", run_id
+        )
+        return _parsed(Candidate, bodies[0], run_id).generation if bodies else None
 
     def spend(self, run_id: str) -> Spend:
         """What the run's calls of language models have used so far."""

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import streamlit as st
 
 from graph.build import open_archive, open_store
+from graph.chat_host import ChatHost
 from graph.runner import Runner
 from graph.settings import Settings, resolve_settings
 from memory.archive import Archive
@@ -45,8 +46,14 @@ def runner() -> Runner:
     return Runner(settings())
 
 
+@st.cache_resource(show_spinner=False)
+def chat_host() -> ChatHost:
+    """Answers the chat's messages, whether or not anybody looks on."""
+    return ChatHost(settings())
+
+
 def close_all() -> None:
     """Let go of everything that is open; the next page opens it again."""
     _opened().close()
-    for opened in (settings, store, archive, runner, _opened):
+    for opened in (settings, store, archive, runner, chat_host, _opened):
         opened.clear()

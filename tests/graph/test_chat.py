@@ -130,6 +130,9 @@ def test_a_finished_run_is_told_and_explained(
     assert "(this one) improved simulator:h100" in words(say(engine, "list my runs"))
     assert "Nobody is working on" in words(say(engine, "stop"))
     assert kinds(say(engine, "resume")) == kinds(say(engine, "approve")) == ["error"]
+    assert "has ended" in words(say(engine, "pin 000-001"))
+    assert "has no candidate '009-001'" in words(say(engine, "roll back to 009-001"))
+    assert "is not faster than PyTorch" in words(say(engine, "roll back to 000-001: it is simpler"))
 
 
 def test_a_winner_is_exported_again(finished: Finished, tmp_path: Path) -> None:
@@ -296,6 +299,8 @@ def test_a_candidate_that_failed_is_told_with_its_line_and_its_errors(tmp_path: 
     assert words(say(engine, f"explain {run.id}-000-000")) == words(parts)
     assert "candidates that failed" in words(say(engine, "why did it fail?"))
     assert "no candidate that passed yet" in words(say(engine, "explain the winner"))
+    assert "Noted: " in words(say(engine, "kill 000-000: unreadable"))
+    assert kinds(say(engine, "pin 000-000")) == kinds(say(engine, f"pin {run.id}-000-009")) == ["error"]
     with open_store(engine.settings) as store:
         desk = Desk(engine.settings, store, Runner(engine.settings), engine.now())
         assert "not ended (interrupted)" in words(list(tell_why(run, desk)))

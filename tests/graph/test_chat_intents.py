@@ -20,9 +20,11 @@ from graph.chat_intents import (
     Hint,
     Intent,
     ListRuns,
+    Mark,
     Optimize,
     Reject,
     Resume,
+    RollBack,
     Status,
     Stop,
     Unknown,
@@ -30,8 +32,9 @@ from graph.chat_intents import (
     WhyFailed,
     read_intent,
 )
-from graph.chat_source import complete_imports, examine_source, split_code
+from graph.chat_source import complete_imports, examine_source, fenced, segments, split_code
 from graph.chat_target import TargetText, shape_as_inputs
+from memory.events import Verdict
 
 RUN = "layernorm_gelu-20261202-164633-835d"
 
@@ -56,6 +59,15 @@ def get_inputs():
 @pytest.mark.parametrize(
     ("text", "intent"),
     [
+        ("pin 002-003", Mark("002-003", Verdict.PINNED)),
+        (
+            "Please kill candidate 002-003: nobody can read it",
+            Mark("002-003", Verdict.KILLED, "nobody can read it"),
+        ),
+        ("release 0012-003-r1.", Mark("0012-003-r1", Verdict.RELEASED)),
+        ("roll back to 001-000", RollBack("001-000")),
+        ("rollback to candidate 001-000 because it is smaller", RollBack("001-000", "because it is smaller")),
+        ("kill the run", Stop()),
         ("status", Status()),
         ("STATUS!", Status()),
         ("  what's   the status ?", Status()),
@@ -142,6 +154,10 @@ def test_plain_forms_are_understood(text: str, intent: Intent) -> None:
         "I don't want to stop",
         "do not optimize net.py",
         "never export it",
+        "don't kill 002-003",
+        "kill 002-003 if it is slow",
+        "roll back to 001-000, but only if it is smaller",
+        "pin it",
         "approve if it is twice as fast",
         "approve, but only if it is twice as fast",
         "stop worrying and optimize my life",
@@ -389,3 +405,17 @@ def test_long_messages_are_read_in_no_time(word: str) -> None:
     read_intent(word * 5000)
     read_intent(f"optimize {word * 5000}x")
     assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("tail", ["", "# ```\n", 'TEXT = """\n```python\nx = 1\n```\n````\n"""\n'])
+def test_a_file_with_fences_in_it_stays_whole_in_a_fence(tail: str) -> None:
+    code = CODE + tail
+    message = f"optimize this\n\n{fenced(code)}\n\nfor an H100"
+    assert split_code(message)[0] == code
+    assert list(segments(message)) == [
+        (False, "optimize this"),
+        (True, code.rstrip()),
+        (False, "for an H100"),
+    ]
+    intent = read_intent(message)
+    assert isinstance(intent, Optimize) and intent.code == code and intent.constraints.gpu == "h100"

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.schemas import short_id
 from graph.build import open_store, store_path
 from graph.interrupts import descendants
 from graph.runner import Runner
-from graph.session import find_summary, start_run
+from graph.session import find_summary, rollback_target, start_run
 from graph.settings import Settings, resolve_settings
 from memory.errors import BadInput
 from memory.lock import RunLock
@@ -152,3 +153,30 @@ def test_the_work_does_not_depend_on_the_folder_it_is_started_in(tmp_path: Path)
     runner.start("no-such-run")
     until(lambda: runner.worker("no-such-run") is None)
     assert "no run has an id that begins with 'no-such-run'" in runner.last_words("no-such-run")
+
+
+def test_a_run_is_rolled_back_to_an_earlier_winner_by_a_process_of_its_own(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    with open_store(settings) as store:  # a module for which two candidates win
+        target = parse_target(str(ROOT / "examples" / "layernorm_gelu.py"))
+        run = start_run(target, settings, store, lambda _: None)
+    runner = Runner(settings)
+    runner.start(run.id)
+    until(lambda: runner.worker(run.id) is None)
+    with open_store(settings) as store:
+        ended = store.run(run.id)
+        passed = [
+            row.candidate.id for row in store.evaluated(run.id) if row.evaluation and row.evaluation.timing
+        ]
+        assert ended.best_candidate in passed and len(passed) >= 2, runner.last_words(run.id)
+        earlier = next(candidate for candidate in passed if candidate != ended.best_candidate)
+        with pytest.raises(BadInput, match="is the winner of run"):
+            rollback_target(ended, ended.best_candidate, store, settings)
+        assert rollback_target(ended, short_id(earlier), store, settings) == earlier
+    runner.roll_back(run.id, earlier, note="reads better; 'quoted' --and-dashed")
+    with pytest.raises(BadInput, match="worked on by process"):
+        runner.roll_back(run.id, earlier)
+    until(lambda: runner.worker(run.id) is None)
+    with open_store(settings) as store:
+        assert store.run(run.id).best_candidate == earlier, runner.last_words(run.id)
+        assert store.reviews_of_run(run.id)[-1].note == "reads better; 'quoted' --and-dashed"

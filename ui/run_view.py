@@ -1,0 +1,81 @@
+"""A run at one moment, drawn: what the chat shows while it is at work and after."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from agents.schemas import short_id
+from graph.glance import STARTING, Glance
+from graph.summary import IN_REVIEW, LEFT
+from graph.tables import us_text
+from memory.records import RunStatus
+from ui.links import link
+from ui.words import plain
+
+_COLOURS = {
+    RunStatus.RUNNING.value: "blue",
+    STARTING: "blue",
+    RunStatus.IMPROVED.value: "green",
+    IN_REVIEW: "orange",
+    RunStatus.FAILED.value: "red",
+}
+_REPLIES = {
+    RunStatus.RUNNING.value: ("Status", "Stop"),
+    IN_REVIEW: ("Explain the winner", "Approve"),
+    RunStatus.IMPROVED.value: ("Explain the winner", "Export"),
+    RunStatus.NOT_IMPROVED.value: ("Why did it fail?",),
+    RunStatus.FAILED.value: ("Why did it fail?",),
+    **dict.fromkeys(LEFT, ("Resume", "Status")),
+}
+
+
+def replies(seen: Glance) -> tuple[str, ...]:
+    """What a person may want to say next."""
+    return _REPLIES.get(seen.status, ())
+
+
+def draw_run(seen: Glance) -> None:
+    """The run's standing, its numbers, its last decisions, and where to see more."""
+    run = seen.run
+    with st.container(border=True):
+        head, badge = st.columns([5, 1.4], vertical_alignment="center")
+        head.markdown(f"**{plain(run.id)}**")
+        head.caption(plain(run.device))
+        with badge:
+            st.badge(seen.status.replace("_", " "), color=_COLOURS.get(seen.status, "gray"))  # type: ignore[arg-type]
+        _draw_numbers(seen)
+        if seen.worker is not None:
+            done = 0 if seen.generation is None else seen.generation
+            st.progress(min(done / max(seen.generations, 1), 1.0))
+        if seen.by_status:
+            st.caption(", ".join(f"{n} {name.replace('_', ' ')}" for name, n in seen.by_status.items()))
+        for event in seen.decisions:
+            about = f" {short_id(event.candidate_id)}" if event.candidate_id else ""
+            st.caption(plain(f"{event.role}{about}: {event.decision.replace(f'{run.id}-', '')[:240]}"))
+        _draw_links(seen)
+
+
+def _draw_numbers(seen: Glance) -> None:
+    timing = seen.timing
+    kind = f" ({timing.source})" if timing else ""
+    best = "Winner" if seen.status == RunStatus.IMPROVED.value else "Best so far"
+    at = f"{seen.generation + 1} of {seen.generations}" if seen.generation is not None else "not begun"
+    numbers = (
+        ("Generation", at),
+        ("Judged", str(seen.evaluations)),
+        (f"{best}{kind}", us_text(timing.median_us) if timing else "none yet"),
+        (f"Speedup over eager{kind}", f"{timing.speedup:.2f}×" if timing else "none yet"),
+    )
+    for column, (label, value) in zip(st.columns(4), numbers, strict=True):
+        column.metric(label, value)
+
+
+def _draw_links(seen: Glance) -> None:
+    run = seen.run.id
+    with st.container(horizontal=True):
+        link("runs", "Follow it", icon=":material/monitoring:", run=run)
+        link("lineage", "Its family", icon=":material/account_tree:", run=run)
+        if seen.status == IN_REVIEW:
+            link("review", "Review the winner", icon=":material/fact_check:", run=run)
+        if seen.run.best_candidate is not None:
+            link("export", "Export", icon=":material/download:", run=run)
