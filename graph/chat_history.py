@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from graph.chat_intents import Optimize
 from graph.chat_parts import ChatPart
+from graph.chat_source import file_of, segments
 from graph.folders import write_whole
 from memory.errors import BadInput, StoreError
 from memory.records import Record
@@ -207,6 +208,12 @@ def list_conversations(home: Path, *, limit: int | None = None) -> list[Conversa
     return [_head(folder, path) for path in newest[:limit]]
 
 
+def _beginning(text: str) -> str:
+    """A message's words without its code, and the name of the file that it brought."""
+    words = [segment for is_code, segment in segments(text) if not is_code]
+    return " ".join(f"{' '.join(words) or text} {file_of(text)}".split())[:80]
+
+
 def _path(home: Path, conversation_id: str) -> Path:
     return home / "chats" / f"{conversation_id}.jsonl"
 
@@ -215,7 +222,7 @@ def _head(folder: Path, path: Path) -> ConversationHead:
     conversation = Conversation(folder, path.stem)
     said = [line.text for line in conversation.messages() if isinstance(line, Said)]
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat()
-    first = " ".join(said[0].split())[:80] if said else ""
+    first = _beginning(said[0]) if said else ""
     return ConversationHead(path.stem, changed, first, conversation.standing().run)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graph import chat_phrases as phrases
 from graph.chat_constraints import Constraints, read_constraints
-from graph.chat_source import examine_source, split_code
+from graph.chat_source import examine_source, file_of, split_code
 from graph.chat_target import TargetText, read_target
 from memory.events import Verdict
 
@@ -29,6 +29,8 @@ class Optimize:
     target: TargetText = field(default_factory=TargetText)
     code: str | None = None
     """Pasted source; None where a path is given, or nothing."""
+    file: str = ""
+    """Name of the file that the source was in, where it was one."""
     constraints: Constraints = field(default_factory=Constraints)
     again: bool = False
     """The module of the conversation's last request is meant."""
@@ -170,7 +172,7 @@ def read_intent(text: str) -> Intent:
     code, prose = split_code(text)
     plain = _undress(prose)
     if code is not None:
-        return _optimize(code, plain)
+        return replace(_optimize(code, plain), file=file_of(text))
     for pattern, make in _COMMANDS:
         if match := pattern.fullmatch(plain):
             return make(match)
@@ -192,7 +194,7 @@ def read_intent(text: str) -> Intent:
 def read_details(text: str) -> Optimize:
     """What a message says about a module and constraints, whatever it asks for: an answer to a question."""
     code, prose = split_code(text)
-    return _optimize(code, _undress(prose))
+    return replace(_optimize(code, _undress(prose)), file=file_of(text))
 
 
 def _optimize(code: str | None, plain: str) -> Optimize:
@@ -206,7 +208,7 @@ def _optimize(code: str | None, plain: str) -> Optimize:
             rest = re.sub(rf"\b{re.escape(name)}\b", " ", rest)
     constraints, rest = read_constraints(rest)
     again = code is None and target.path is None and bool(phrases.AGAIN.search(plain))
-    return Optimize(target, code, constraints, again, _unread(rest))
+    return Optimize(target, code, constraints=constraints, again=again, unread=_unread(rest))
 
 
 def _unread(rest: str) -> str:

@@ -43,6 +43,7 @@ def merge(newer: Optimize, older: Optimize) -> Optimize:
     return Optimize(
         target=newer.target.over(kept),
         code=newer.code if other_module else older.code,
+        file=newer.file if other_module else older.file,
         constraints=newer.constraints.over(older.constraints),
         unread=" ".join(text for text in (older.unread, newer.unread) if text),
     )
@@ -70,7 +71,7 @@ def locate(request: Optimize, conversation: Conversation) -> Located | None:
         code, added = complete_imports(request.code)
         facts = examine_source(code)
         name = request.target.class_name or (_only_class(facts) if facts else None)
-        path = conversation.keep_code(code, name or "module")
+        path = conversation.keep_code(code, request.file.removesuffix(".py") or name or "module")
         target = replace(request.target, path=str(path))
         return Located(replace(request, target=target, code=None), facts, pasted=True, added=added)
     if request.target.path is None:

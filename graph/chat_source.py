@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _FENCE = re.compile(
-    r"(?P<fence>`{3,})[ \t]*(?P<language>[\w+.-]*)[ \t]*\r?\n(?P<body>.*?)(?:^[ \t]*(?P=fence)`*|\Z|(?P=fence)`*)",
+    r"(?P<fence>`{3,})[ \t]*(?P<language>[\w+.-]*)(?:[ \t]+(?P<file>[\w.-]+\.py))?[ \t]*\r?\n"
+    r"(?P<body>.*?)(?:^[ \t]*(?P=fence)`*|\Z|(?P=fence)`*)",
     re.DOTALL | re.MULTILINE,
 )
 _PYTHON = ("", "python", "py", "python3", "pycon", "torch", "pytorch")
@@ -67,11 +68,17 @@ def split_code(text: str) -> tuple[str | None, str]:
     return _split_plain(text)
 
 
-def fenced(code: str) -> str:
-    """A file's text as a fenced block, whatever fences are in it."""
+def fenced(code: str, file: str = "") -> str:
+    """A file's text as a fenced block, whatever fences are in it; file: its name, kept where it is a plain one."""
     longest = max((len(run) for run in re.findall(r"`{3,}", code)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}python\n{code.rstrip()}\n{fence}"
+    name = f" {file}" if re.fullmatch(r"[\w.-]+\.py", file) else ""
+    return f"{fence}python{name}\n{code.rstrip()}\n{fence}"
+
+
+def file_of(text: str) -> str:
+    """The name of the file that a message's code came from; empty where it was typed or pasted."""
+    return next((match["file"] for match in _FENCE.finditer(text) if match["file"]), "")
 
 
 def segments(text: str) -> Iterator[tuple[bool, str]]:

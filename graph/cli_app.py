@@ -14,6 +14,7 @@ from graph.folders import prepare_home
 from graph.settings import resolve_settings
 
 _ENTRY = Path(__file__).resolve().parents[1] / "app.py"
+_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from ui.serve import main; main()"
 _EPILOG = (
     "Examples:\n\n  warpsmith app\n\n  warpsmith app --port 8600 --home runs/\n\n"
     "  WARPSMITH_APP_PASSWORD=… warpsmith app --address 0.0.0.0"
@@ -47,9 +48,8 @@ def serve(
     environment = os.environ | {f"WARPSMITH_{name}": value for name, value in given.items() if value}
     sys.stdout.flush()
     # In this process's place, so that Ctrl-C and a service manager reach the server itself.
-    os.execve(
-        sys.executable, [sys.executable, "-m", "streamlit", "run", *arguments(address, port)], environment
-    )
+    command = [sys.executable, "-P", "-c", _BOOT, str(_ENTRY.parent), "run", *arguments(address, port)]
+    os.execve(sys.executable, command, environment)
 
 
 def arguments(address: str, port: int) -> list[str]:

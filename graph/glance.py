@@ -46,7 +46,7 @@ class Glance:
         return self.best.evaluation.timing if self.best and self.best.evaluation else None
 
 
-def glance(run: Run, store: Store, settings: Settings, runner: Runner, *, decisions: int = 5) -> Glance:
+def glance(run: Run, store: Store, settings: Settings, runner: Runner, *, decisions: int = 3) -> Glance:
     """Look at a run. Raises StoreError."""
     # In this order: what the process did before it ended is seen.
     worker = runner.worker(run.id)

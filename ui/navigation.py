@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.navigation.page import Page
 
-from ui.links import REGISTERED
+from ui.links import REGISTERED, go
 from ui.pages import archive, chat, export, lineage, review, runs, traces
 from ui.words import told
 
@@ -27,10 +27,12 @@ def navigate(first: str = "chat") -> Page:
     """Draw the sidebar; the page that the viewer is on. `first` is shown where the URL names none."""
     for name, (draw, icon) in PAGES.items():
         REGISTERED[name] = st.Page(
-            told(draw),
-            title=name.capitalize(),
-            icon=f":material/{icon}:",
-            url_path=name,
-            default=name == first,
+            told(draw), title=name.capitalize(), icon=f":material/{icon}:", url_path=name
         )
-    return st.navigation(list(REGISTERED.values()))
+
+    def start() -> None:
+        go(first, **st.query_params.to_dict())
+
+    # Streamlit knows its default page by "/" alone and calls its name in a URL unknown; so no real page is the default.
+    unnamed = st.Page(start, title="Warpsmith", default=True, visibility="hidden")
+    return st.navigation([unnamed, *REGISTERED.values()])

@@ -8,10 +8,13 @@ from agents.schemas import short_id
 from graph.glance import STARTING, Glance
 from graph.summary import IN_REVIEW, LEFT
 from graph.tables import us_text
+from memory.events import AgentEvent
 from memory.records import RunStatus
 from ui.links import link
 from ui.words import plain
 
+_SHOWN = 150
+"""Characters of a decision."""
 _COLOURS = {
     RunStatus.RUNNING.value: "blue",
     STARTING: "blue",
@@ -38,21 +41,22 @@ def draw_run(seen: Glance) -> None:
     """The run's standing, its numbers, its last decisions, and where to see more."""
     run = seen.run
     with st.container(border=True):
-        head, badge = st.columns([5, 1.4], vertical_alignment="center")
-        head.markdown(f"**{plain(run.id)}**")
-        head.caption(plain(run.device))
-        with badge:
-            st.badge(seen.status.replace("_", " "), color=_COLOURS.get(seen.status, "gray"))  # type: ignore[arg-type]
+        colour = _COLOURS.get(seen.status, "gray")
+        st.markdown(f"**{plain(run.id)}** :{colour}-badge[{seen.status.replace('_', ' ')}]")
         _draw_numbers(seen)
         if seen.worker is not None:
             done = 0 if seen.generation is None else seen.generation
             st.progress(min(done / max(seen.generations, 1), 1.0))
-        if seen.by_status:
-            st.caption(", ".join(f"{n} {name.replace('_', ' ')}" for name, n in seen.by_status.items()))
-        for event in seen.decisions:
-            about = f" {short_id(event.candidate_id)}" if event.candidate_id else ""
-            st.caption(plain(f"{event.role}{about}: {event.decision.replace(f'{run.id}-', '')[:240]}"))
+        judged = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in seen.by_status.items())
+        said = [plain(_decision(event, run.id)) for event in seen.decisions]
+        st.caption("  \n".join([plain(f"{run.device}{f': {judged}' if judged else ''}"), *said]))
         _draw_links(seen)
+
+
+def _decision(event: AgentEvent, run_id: str) -> str:
+    about = f" {short_id(event.candidate_id)}" if event.candidate_id else ""
+    text = event.decision.replace(f"{run_id}-", "")
+    return f"{event.role}{about}: {text if len(text) <= _SHOWN else f'{text[: _SHOWN - 1]}…'}"
 
 
 def _draw_numbers(seen: Glance) -> None:
@@ -64,10 +68,11 @@ def _draw_numbers(seen: Glance) -> None:
         ("Generation", at),
         ("Judged", str(seen.evaluations)),
         (f"{best}{kind}", us_text(timing.median_us) if timing else "none yet"),
-        (f"Speedup over eager{kind}", f"{timing.speedup:.2f}×" if timing else "none yet"),
+        (f"Speedup{kind}", f"{timing.speedup:.2f}×" if timing else "none yet"),
     )
-    for column, (label, value) in zip(st.columns(4), numbers, strict=True):
-        column.metric(label, value)
+    with st.container(horizontal=True, gap="large"):
+        for label, value in numbers:
+            st.metric(label, value, width="content")
 
 
 def _draw_links(seen: Glance) -> None:

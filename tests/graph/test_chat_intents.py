@@ -410,7 +410,7 @@ def test_long_messages_are_read_in_no_time(word: str) -> None:
 @pytest.mark.parametrize("tail", ["", "# ```\n", 'TEXT = """\n```python\nx = 1\n```\n````\n"""\n'])
 def test_a_file_with_fences_in_it_stays_whole_in_a_fence(tail: str) -> None:
     code = CODE + tail
-    message = f"optimize this\n\n{fenced(code)}\n\nfor an H100"
+    message = f"optimize this\n\n{fenced(code, 'my_net.py')}\n\nfor an H100"
     assert split_code(message)[0] == code
     assert list(segments(message)) == [
         (False, "optimize this"),
@@ -419,3 +419,5 @@ def test_a_file_with_fences_in_it_stays_whole_in_a_fence(tail: str) -> None:
     ]
     intent = read_intent(message)
     assert isinstance(intent, Optimize) and intent.code == code and intent.constraints.gpu == "h100"
+    assert intent.file == "my_net.py" and not intent.unread
+    assert fenced(code, "a `name`.py").partition("\n")[0].endswith("`python")

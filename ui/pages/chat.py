@@ -78,7 +78,7 @@ def _message(text: str, files: Sequence[object]) -> str:
         code = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput("the file is no Python source in UTF-8; save it as UTF-8 and drop it again") from error
-    return f"{text.strip() or _OPTIMIZE}\n\n{fenced(code)}"
+    return f"{text.strip() or _OPTIMIZE}\n\n{fenced(code, str(getattr(files[0], 'name', '')))}"
 
 
 def _say(talk: Conversation | None, text: str) -> None:
@@ -129,10 +129,11 @@ def _draw_welcome() -> None:
         return
     picker, button = st.columns([3, 1], vertical_alignment="bottom")
     chosen = picker.selectbox("An example", list(known))
+    code = known[chosen].read_text(encoding="utf-8")
     if button.button("Optimize it", icon=":material/bolt:", type="primary", width="stretch"):
-        _say(None, f"{_OPTIMIZE}\n\n{fenced(known[chosen].read_text(encoding='utf-8'))}")
+        _say(None, f"{_OPTIMIZE}\n\n{fenced(code, known[chosen].name)}")
     with st.expander("Its code", icon=":material/code:"):
-        st.code(known[chosen].read_text(encoding="utf-8"), height=300)
+        st.code(code, height=300)
 
 
 def _draw_conversation(talk: Conversation) -> bool:
