@@ -11,6 +11,7 @@ from datetime import datetime
 
 from agents.schemas import short_id
 from graph.chat_parts import ChatPart, Code, Table, Text
+from graph.evidence import not_verified, verified
 from graph.runner import Runner
 from graph.session import find_summary
 from graph.settings import Settings, settings_from_run
@@ -19,7 +20,7 @@ from graph.summary import IN_REVIEW, LEFT, Summary, find_candidate, run_candidat
 from graph.tables import idea_text, us_text
 from memory.errors import BadInput
 from memory.events import EvaluatedCandidate, Spend
-from memory.records import Evaluation, Problem, Profile, Run, RunStatus, Status, Timing
+from memory.records import Evaluation, Profile, Run, RunStatus, Status, Timing
 from memory.store import Store
 from tools.gpus import gpu_named
 from tools.roofline import floor_us
@@ -211,8 +212,8 @@ def _explain(row: EvaluatedCandidate, run: Run, desk: Desk) -> Iterator[ChatPart
         )
     if profile is not None and profile.steps:
         yield _steps_table(profile, timing)
-    yield Text(text=_verified(row, run, desk))
-    yield Text(text=_unverified(row, run, desk))
+    yield Text(text=f"Verified: {'; '.join(verified(row, run, desk.store))}.")
+    yield Text(text=f"Not verified: {'; '.join(not_verified(row, run, desk.store))}.")
 
 
 def _steps_table(profile: Profile, timing: Timing) -> Table:
@@ -231,39 +232,6 @@ def _steps_table(profile: Profile, timing: Timing) -> Table:
             for step in profile.steps
         ),
     )
-
-
-def _verified(row: EvaluatedCandidate, run: Run, desk: Desk) -> str:
-    assert row.evaluation is not None
-    errors = row.evaluation.errors
-    kinds = dict.fromkeys(e.distribution for e in errors)
-    worst = max((e.error / e.allowed for e in errors if e.error is not None and e.allowed > 0), default=None)
-    parts = [f"trials against a float64 oracle with {len(kinds)} kinds of inputs ({', '.join(kinds)})"]
-    if worst is not None:
-        parts.append(f"its largest error was {worst:.0%} of what is allowed")
-    said = [
-        e.decision
-        for e in desk.store.events(run.id)
-        if e.candidate_id == row.candidate.id and e.role == "critic"
-    ]
-    parts.extend(text for text in said if text.startswith(("passed ", "archived", REFUTED)))
-    return f"Verified: {'; '.join(parts)}."
-
-
-def _unverified(row: EvaluatedCandidate, run: Run, desk: Desk) -> str:
-    timing = _timing(row)
-    parts = []
-    if timing.source == "modelled":
-        parts.append(
-            f"its time on a real GPU: {run.device} models it, which ranks candidates but measures nothing"
-        )
-    if (twin := desk.store.twin(run.problem_hash)) is not None:
-        own = _shapes(desk.store.problem(run.problem_hash))
-        parts.append(f"most trials ran at reduced shapes ({_shapes(twin)}), not at {own}")
-    if run.best_candidate != row.candidate.id:
-        parts.append("the further random trials that only a winner goes through")
-    parts.append("other shapes and dtypes, and gradients: the export runs the original module there")
-    return f"Not verified: {'; '.join(parts)}."
 
 
 def _diagnose(row: EvaluatedCandidate, evaluation: Evaluation) -> Iterator[ChatPart]:
@@ -364,10 +332,6 @@ def _timing(row: EvaluatedCandidate) -> Timing:
 
 def _interval(low: float, high: float) -> str:
     return f"between {us_text(low)} and {us_text(high)}" if low < high else "no spread"
-
-
-def _shapes(problem: Problem) -> str:
-    return ", ".join(f"{name} {[*problem.graph.values[name].shape]}" for name in problem.graph.inputs)
 
 
 def _sentence(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from graph import cli_app, cli_chat, cli_review
+from graph import cli_app, cli_chat, cli_report, cli_review
 from graph import doctor as doctoring
 from graph.bench import as_lines, run_bench, write_report
 from graph.bench_records import BenchResults
@@ -83,6 +83,7 @@ app = typer.Typer(
 app.add_typer(archive_app, name="archive")
 cli_app.register(app)
 cli_chat.register(app)
+cli_report.register(app)
 cli_review.register(app)
 
 
