@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,13 @@ def as_sentence(text: str) -> str:
     joined = " ".join(text.split())
     head = joined[:1].upper() + joined[1:]
     return head if head.endswith((".", "!", "?")) else f"{head}."
+
+
+def plain(text: str) -> str:
+    """Anybody's text for a place that reads Markdown: on one line, shown as it is, without links, images or icons."""
+    escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
+    # Icons, emoji and addresses are looked for after escapes are undone; an invisible character keeps them apart.
+    return escaped.replace("\\:", "\\:\u2060").replace("www\\.", "www\u2060\\.").replace("\\@", "\u2060\\@")
 
 
 @contextmanager
