@@ -126,12 +126,20 @@ class TraceReader:
         rows = self._database.rows(f"SELECT {_columns()}, e.run_id FROM events e WHERE e.id = ?", event_id)
         return self._with_verdicts(str(rows[0][-1]), [_step(rows[0][:-1])])[0] if rows else None
 
-    def steps_after(self, run_id: str, step: Step, *, limit: int = 40) -> list[Step]:
-        """What came after a step, in order: of its candidate and the repairs of it, else of its role and generation."""
+    def steps_after(self, run_id: str, step: Step, *, or_saying: str = "", limit: int = 40) -> list[Step]:
+        """What came after a step, in order: of its candidate and the repairs of it, else of its role and generation.
+
+        or_saying: also steps of its role and generation without a candidate whose decision begins so.
+        """
         values: list[Value]
         if step.candidate_id is not None:
-            condition = "(json_extract(e.body, '$.candidate_id') = ? OR json_extract(e.body, '$.candidate_id') GLOB ?)"
-            values = [step.candidate_id, f"{_globbed(step.candidate_id)}-r[0-9]*"]
+            condition = (
+                "(json_extract(e.body, '$.candidate_id') = ? OR json_extract(e.body, '$.candidate_id') GLOB ?"
+                " OR (? <> '' AND json_extract(e.body, '$.candidate_id') IS NULL"
+                " AND json_extract(e.body, '$.role') = ? AND substr(json_extract(e.body, '$.decision'), 1, ?) = ?))"
+            )
+            repairs = f"{_globbed(step.candidate_id)}-r[0-9]*"
+            values = [step.candidate_id, repairs, or_saying, step.role, len(or_saying), or_saying]
         else:
             condition = "json_extract(e.body, '$.role') = ? AND json_extract(e.body, '$.generation') = ?"
             values = [step.role, step.generation]

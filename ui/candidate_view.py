@@ -93,17 +93,15 @@ def _draw_diagnostics(evaluation: Evaluation) -> None:
 
 def _draw_timing(timing: Timing) -> None:
     share = min(timing.floor_us / timing.median_us, 1.0) if timing.median_us else 0.0
-    for column, (label, value) in zip(
-        st.columns(4),
-        (
-            (f"Time ({timing.source})", f"{_us(timing.median_us)} µs"),
-            ("Speedup over eager", f"{timing.speedup:.2f}×"),
-            ("Floor (modelled)", f"{_us(timing.floor_us)} µs"),
-            ("Share of the floor", f"{share:.0%}"),
-        ),
-        strict=True,
-    ):
-        column.metric(label, value)
+    numbers = (
+        (f"Time ({timing.source})", f"{_us(timing.median_us)} µs"),
+        ("Speedup over eager", f"{timing.speedup:.2f}×"),
+        ("Floor (modelled)", f"{_us(timing.floor_us)} µs"),
+        ("Share of the floor", f"{share:.0%}"),
+    )
+    with st.container(horizontal=True, gap="medium"):
+        for label, value in numbers:
+            st.metric(label, value, width="content")
     own = {
         "what": "this candidate",
         "median µs": _us(timing.median_us),

@@ -72,14 +72,14 @@ def _bars(steps: Sequence[StepProfile]) -> None:
     ]
     chart = (
         alt.Chart(inline(values))
-        .mark_bar()
+        .mark_bar(size=18)
         .encode(
             x=alt.X("us:Q", title="µs"),
             y=alt.Y("step:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
             color=own_or_library(),
             tooltip=["step:N", alt.Tooltip("us:Q", title="µs", format=",.2f"), "kind:N", "limiter:N"],
         )
-        .properties(height=70 + 26 * len(values))
+        .properties(height=170 + 30 * len(values))
     )
     st.altair_chart(chart, width="stretch")
 
@@ -92,14 +92,14 @@ def _mix(steps: Sequence[StepProfile]) -> None:
     ]
     chart = (
         alt.Chart(inline(values))
-        .mark_bar()
+        .mark_bar(size=18)
         .encode(
             x=alt.X("share:Q", title=None, axis=alt.Axis(format="%"), stack="normalize"),
             y=alt.Y("step:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
             color=alt.Color("kind:N", legend=alt.Legend(title=None, orient="top")),
             tooltip=["step:N", "kind:N", alt.Tooltip("share:Q", format=".1%")],
         )
-        .properties(height=70 + 26 * len(steps))
+        .properties(height=170 + 30 * len(steps))
     )
     st.altair_chart(chart, width="stretch")
 

@@ -21,12 +21,14 @@ def draw_roofline(roofs: Roofs, dots: Sequence[Dot], *, without: Sequence[str], 
     x = alt.X(
         "intensity:Q",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(title="arithmetic intensity, FLOP per byte of DRAM traffic", format="~g", tickCount=6),
+        axis=alt.Axis(
+            title="arithmetic intensity, FLOP per byte of DRAM traffic", format="~g", tickCount=6, grid=False
+        ),
     )
     y = alt.Y(
         "tflops:Q",
         scale=alt.Scale(type="log", domain=[bottom, roofs.peak_tflops * 2], nice=False),
-        axis=alt.Axis(title="TFLOP/s", format="~g", tickCount=6),
+        axis=alt.Axis(title="TFLOP/s", format="~g", tickCount=6, grid=False),
     )
     path = [{"intensity": at, "tflops": roofs.reachable_tflops(at)} for at in (low, knee, high)]
     layers: list[alt.Chart] = [alt.Chart(inline(path)).mark_line(color=GRAY, strokeWidth=2).encode(x=x, y=y)]
