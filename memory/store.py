@@ -1,7 +1,7 @@
 """The store: everything a run must not lose, in one SQLite file.
 
-Here: writing. Reading is inherited from `memory.store_reader`; the file, its tables and its errors are in
-`memory.store_schema`.
+Here: writing. Reading is inherited from `memory.store_reader` and `memory.store_views`; the file, its tables and its
+errors are in `memory.store_schema`.
 Invariants: every put is committed when it returns and safe to repeat, by threads and by processes; programs and
 problems are filed by content hash and kept once; a program has one evaluation per problem, policy and device, and
 the first one stands, except that its profile may be refined; nothing is ever deleted.
@@ -18,11 +18,11 @@ from types import TracebackType
 from memory.errors import StoreError
 from memory.events import AgentEvent, Review
 from memory.records import Candidate, Evaluation, Problem, Profile, Program, Run, RunStatus
-from memory.store_reader import StoreReader
 from memory.store_schema import Database
+from memory.store_views import StoreViews
 
 
-class Store(StoreReader):
+class Store(StoreViews):
     """The run store. Use as a context manager, or close it."""
 
     def __init__(self, path: Path, *, timeout_s: float = 30.0) -> None:
