@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from agents.schemas import short_id
 from graph.chat_parts import ChatPart, ProgressLine
 from graph.runner import Runner
-from graph.summary import run_candidates
+from graph.summary import policy_hash
 from graph.tables import idea_text, us_text
 from memory.events import EvaluatedCandidate
 from memory.records import Run
 from memory.store import Store
+from memory.store_views import Seen
 
 _TOLD_ROLES = frozenset({"planner", "critic"})
 
@@ -23,6 +24,7 @@ _TOLD_ROLES = frozenset({"planner", "critic"})
 def watch_run(run: Run, store: Store, runner: Runner, *, poll_s: float = 0.5) -> Iterator[ChatPart]:
     """New verdicts and decisions as they come, until nobody works on the run any more."""
     told: set[str] = set()
+    seen, judged_under = Seen(), policy_hash(run)
     last: str | None = None
     at_work = True
     while at_work:
@@ -33,8 +35,9 @@ def watch_run(run: Run, store: Store, runner: Runner, *, poll_s: float = 0.5) ->
             if event.role in _TOLD_ROLES:
                 about = f"{short_id(event.candidate_id)}: " if event.candidate_id else ""
                 yield ProgressLine(text=f"{event.role}: {about}{event.decision.replace(f'{run.id}-', '')}")
-        for row in run_candidates(run, store):
-            if row.evaluation is not None and row.candidate.id not in told:
+        rows, seen = store.judged_since(run.id, seen, policy_hash=judged_under)
+        for row in rows:
+            if row.candidate.id not in told:
                 told.add(row.candidate.id)
                 yield ProgressLine(text=_verdict(row))
         if at_work:

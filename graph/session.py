@@ -313,7 +313,8 @@ def standing(run: Run, store: Store, settings: Settings) -> str:
         return RunStatus.RUNNING.value
     if status is RunStatus.PAUSED:
         return status.value
-    if not checkpoints_path(settings).exists():
+    # Whether a run may wait for a person is among its settings, and its checkpoints take far longer to read.
+    if run.settings.get("review") != str(True) or not checkpoints_path(settings).exists():
         return INTERRUPTED
     with open_saver(settings) as saver:
         waiting = _waiting(build_graph(saver), _config(run, settings))

@@ -17,6 +17,9 @@ REFUTED = "refuted"
 FELL_BACK = "more than a fifth of a gentle generation failed too"
 """How the decision begins that ends a search whose device or measuring cannot be trusted."""
 
+REASONS = (ENDED, REFUTED, FELL_BACK)
+"""Beginnings of the decisions that `why_not` looks for."""
+
 Reviews = Callable[[str], Sequence[Review]]
 """Candidate id -> what people said of it."""
 

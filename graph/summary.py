@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from graph.settings import settings_from_run
-from graph.shortfall import timing_of, why_not
+from graph.shortfall import REASONS, timing_of, why_not
 from memory.errors import BadInput
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Origin, Run, RunStatus
@@ -101,14 +101,18 @@ def summarise_run(
 ) -> Summary:
     """What the store knows of a run. The best candidate is the verified winner, or the fastest that passed."""
     run = store.run(run_id)
-    everything = run_candidates(run, store)
-    rows = [row for row in everything if timing_of(row) is not None]
-    chosen = [row for row in rows if row.candidate.id == run.best_candidate] or sorted(rows, key=_median)
-    timing = timing_of(chosen[0]) if chosen else None
+    judged_under = policy_hash(run)
+    best = store.best_candidate(run.id, policy_hash=judged_under)
+    winner = (
+        store.evaluated_one(run.id, run.best_candidate, policy_hash=judged_under)
+        if run.best_candidate is not None
+        else None
+    )
+    chosen = winner if winner is not None and timing_of(winner) is not None else best
+    timing = timing_of(chosen) if chosen is not None else None
     improved = run.status is RunStatus.IMPROVED
-    events = store.events(run.id) if run.status in (RunStatus.NOT_IMPROVED, RunStatus.FAILED) else ()
     spend = store.spend(run.id)
-    counts = store.counts(run.id, policy_hash=policy_hash(run))
+    counts = store.counts(run.id, policy_hash=judged_under)
     return Summary(
         run=run.id,
         status=status,
@@ -120,11 +124,19 @@ def summarise_run(
         speedup=timing.speedup if timing and improved else 1.0,
         evaluations=counts.evaluated,
         by_status={kind.value: count for kind, count in sorted(counts.by_status.items())},
-        why_not=why_not(run.status, everything, events, store.reviews),
+        why_not=_why_not(run, best, store),
         program_path=str(program_path) if program_path else None,
         export_path=str(export_path) if export_path else None,
         spend=spend if spend.calls else None,
     )
+
+
+def _why_not(run: Run, best: EvaluatedCandidate | None, store: Store) -> str | None:
+    if run.status not in (RunStatus.NOT_IMPROVED, RunStatus.FAILED):
+        return None
+    # Of what passed only the best says anything; where nothing passed every verdict is counted.
+    rows = [best] if best is not None else run_candidates(run, store)
+    return why_not(run.status, rows, store.events_saying(run.id, *REASONS), store.reviews)
 
 
 def detailed(summary: Summary, run: Run, store: Store) -> RunDetail:
@@ -147,8 +159,3 @@ def _line(row: EvaluatedCandidate) -> CandidateLine:
         median_us=timing.median_us if timing else None,
         program_hash=candidate.program_hash,
     )
-
-
-def _median(row: EvaluatedCandidate) -> float:
-    timing = timing_of(row)
-    return timing.median_us if timing else float("inf")

@@ -1,6 +1,6 @@
 """The store: everything a run must not lose, in one SQLite file.
 
-Here: writing. Reading is inherited from `memory.store_reader`, `memory.store_family` and `memory.store_traces`; the
+Here: writing. Reading is inherited from `memory.store_views`, `memory.store_family` and `memory.store_traces`; the
 file, its tables and its errors are in `memory.store_schema`.
 Invariants: every put is committed when it returns and safe to repeat, by threads and by processes; programs and
 problems are filed by content hash and kept once; a program has one evaluation per problem, policy and device, and
@@ -19,12 +19,12 @@ from memory.errors import StoreError
 from memory.events import AgentEvent, Review
 from memory.records import Candidate, Evaluation, Problem, Profile, Program, Run, RunStatus
 from memory.store_family import FamilyReader
-from memory.store_reader import StoreReader
 from memory.store_schema import Database
 from memory.store_traces import TraceReader
+from memory.store_views import StoreViews
 
 
-class Store(StoreReader, FamilyReader, TraceReader):
+class Store(StoreViews, FamilyReader, TraceReader):
     """The run store. Use as a context manager, or close it."""
 
     def __init__(self, path: Path, *, timeout_s: float = 30.0) -> None:

@@ -54,7 +54,7 @@ class StoreReader:
     def problem(self, problem_hash: str) -> Problem:
         """Raises StoreError where it is absent or no longer has its hash."""
         body = self._database.text("SELECT body FROM problems WHERE hash = ?", problem_hash)
-        return _filed(problem_hash, _parsed(Problem, body, problem_hash))
+        return _filed(problem_hash, parsed(Problem, body, problem_hash))
 
     def twin(self, problem_hash: str) -> Problem | None:
         """The reduced twin captured with a problem, or None where it has none."""
@@ -69,7 +69,7 @@ class StoreReader:
             program_hash,
         )
         body, source = (str(rows[0][0]), str(rows[0][1])) if rows else (None, "")
-        bare = _parsed(Program, body, program_hash)
+        bare = parsed(Program, body, program_hash)
         return _filed(program_hash, bare.model_copy(update={"source": source}))
 
     def has_program(self, program_hash: str) -> bool:
@@ -85,14 +85,14 @@ class StoreReader:
             " WHERE program_hash = ? AND problem_hash = ? AND policy_hash = ? AND device = ?",
             program_hash, problem_hash, policy_hash, device,
         )  # fmt: skip
-        return _parsed(Evaluation, body, program_hash) if body is not None else None
+        return parsed(Evaluation, body, program_hash) if body is not None else None
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
     def runs(self, *, limit: int = 100) -> list[Run]:
         """The newest runs, newest first."""
         bodies = self._database.texts("SELECT body FROM runs ORDER BY created DESC, seq DESC LIMIT ?", limit)
-        return [_parsed(Run, body, "runs") for body in bodies]
+        return [parsed(Run, body, "runs") for body in bodies]
 
     def latest_run(self) -> Run | None:
         """The newest run, or None in an empty store."""
@@ -100,7 +100,7 @@ class StoreReader:
 
     def run(self, prefix: str) -> Run:
         """The run whose id is or begins with `prefix`. Raises BadInput where none or several do."""
-        return _parsed(Run, self._matching("runs", "run", prefix), prefix)
+        return parsed(Run, self._matching("runs", "run", prefix), prefix)
 
     def counts(self, run_id: str, *, policy_hash: str | None = None) -> RunCounts:
         """How many candidates a run has and what the verifier said of them."""
@@ -113,12 +113,12 @@ class StoreReader:
 
     def candidate(self, prefix: str) -> Candidate:
         """The candidate whose id is or begins with `prefix`. Raises BadInput where none or several do."""
-        return _parsed(Candidate, self._matching("candidates", "candidate", prefix), prefix)
+        return parsed(Candidate, self._matching("candidates", "candidate", prefix), prefix)
 
     def candidates(self, run_id: str) -> list[Candidate]:
         """A run's candidates in the order they were put."""
         bodies = self._database.texts("SELECT body FROM candidates WHERE run_id = ? ORDER BY seq", run_id)
-        return [_parsed(Candidate, body, run_id) for body in bodies]
+        return [parsed(Candidate, body, run_id) for body in bodies]
 
     def proposed(self, run_id: str, *, after: int = 0) -> list[tuple[int, int, str]]:
         """(number, generation, program hash) of a run's candidates, in the order they were put.
@@ -138,7 +138,7 @@ class StoreReader:
         Without a policy the latest evaluation counts, whichever policy it was made under.
         """
         sql = f"SELECT c.body, e.body {EVALUATED} ORDER BY c.seq"
-        return [_evaluated(*row) for row in self._database.rows(sql, run_id, policy_hash)]
+        return [evaluated_candidate(*row) for row in self._database.rows(sql, run_id, policy_hash)]
 
     def evaluated_one(
         self, run_id: str, candidate_id: str, *, policy_hash: str | None = None
@@ -146,12 +146,14 @@ class StoreReader:
         """One candidate of a run as `evaluated` has it; None where the run has none of this id."""
         sql = f"SELECT c.body, e.body {EVALUATED} AND c.id = ?3"
         rows = self._database.rows(sql, run_id, policy_hash, candidate_id)
-        return _evaluated(*rows[0]) if rows else None
+        return evaluated_candidate(*rows[0]) if rows else None
 
     def best_candidate(self, run_id: str, *, policy_hash: str | None = None) -> EvaluatedCandidate | None:
         """The passed candidate of the least median time, the earlier one of equals; None where none passed."""
         sql = f"SELECT c.body, e.body {EVALUATED} AND e.status = 'passed' ORDER BY e.median_us, c.seq LIMIT 1"
-        return next((_evaluated(*row) for row in self._database.rows(sql, run_id, policy_hash)), None)
+        return next(
+            (evaluated_candidate(*row) for row in self._database.rows(sql, run_id, policy_hash)), None
+        )
 
     def by_generation(
         self, run_id: str, *, policy_hash: str | None = None
@@ -171,14 +173,14 @@ class StoreReader:
     def lineage(self, candidate_id: str) -> list[Candidate]:
         """The candidate and all its ancestors that the store knows, each once, in the order they were put."""
         bodies = self._database.texts(LINEAGE, self.candidate(candidate_id).id)
-        return [_parsed(Candidate, body, candidate_id) for body in bodies]
+        return [parsed(Candidate, body, candidate_id) for body in bodies]
 
     # --- events and reviews -------------------------------------------------------------------------------------
 
     def event(self, event_id: str) -> AgentEvent | None:
         """The event of this id, or None: look here before asking a model again."""
         body = self._database.text("SELECT body FROM events WHERE id = ?", event_id)
-        return _parsed(AgentEvent, body, event_id) if body is not None else None
+        return parsed(AgentEvent, body, event_id) if body is not None else None
 
     def events(self, run_id: str, *, after: str | None = None) -> list[AgentEvent]:
         """A run's events in order; with `after`, those behind the event of that id."""
@@ -187,7 +189,7 @@ class StoreReader:
             " AND seq > COALESCE((SELECT seq FROM events WHERE id = ?), 0) ORDER BY seq",
             run_id, after,
         )  # fmt: skip
-        return [_parsed(AgentEvent, body, run_id) for body in bodies]
+        return [parsed(AgentEvent, body, run_id) for body in bodies]
 
     def last_events(self, run_id: str, *, limit: int, roles: Sequence[str] = ()) -> list[AgentEvent]:
         """A run's newest events, in order; of these roles, or of all."""
@@ -195,14 +197,14 @@ class StoreReader:
         chosen = f"AND json_extract(body, '$.role') IN ({marks})" if roles else ""
         sql = f"SELECT body FROM events WHERE run_id = ? {chosen} ORDER BY seq DESC LIMIT ?"
         bodies = self._database.texts(sql, run_id, *roles, limit)
-        return [_parsed(AgentEvent, body, run_id) for body in reversed(bodies)]
+        return [parsed(AgentEvent, body, run_id) for body in reversed(bodies)]
 
     def generation(self, run_id: str) -> int | None:
         """The generation of the run's newest candidate; None before there is one."""
         bodies = self._database.texts(
             "SELECT body FROM candidates WHERE run_id = ? ORDER BY seq DESC LIMIT 1", run_id
         )
-        return _parsed(Candidate, bodies[0], run_id).generation if bodies else None
+        return parsed(Candidate, bodies[0], run_id).generation if bodies else None
 
     def spend(self, run_id: str) -> Spend:
         """What the run's calls of language models have used so far."""
@@ -220,7 +222,7 @@ class StoreReader:
         bodies = self._database.texts(
             "SELECT body FROM events WHERE run_id = ? AND agent = 'person' ORDER BY seq", run_id
         )
-        return [_parsed(AgentEvent, body, run_id).decision for body in bodies]
+        return [parsed(AgentEvent, body, run_id).decision for body in bodies]
 
     def last_evaluation(self) -> int:
         """Number of the newest verdict in the store, 0 in an empty one: what came later is newer work."""
@@ -246,7 +248,7 @@ class StoreReader:
         bodies = self._database.texts(
             "SELECT body FROM reviews WHERE candidate_id = ? ORDER BY seq", candidate_id
         )
-        return [_parsed(Review, body, candidate_id) for body in bodies]
+        return [parsed(Review, body, candidate_id) for body in bodies]
 
     def reviews_of_run(self, run_id: str) -> list[Review]:
         """What people said of a run's candidates, in order."""
@@ -256,7 +258,7 @@ class StoreReader:
             " (SELECT 1 FROM candidates c WHERE c.id = r.candidate_id AND c.run_id = ?) ORDER BY r.seq",
             run_id,
         )
-        return [_parsed(Review, body, run_id) for body in bodies]
+        return [parsed(Review, body, run_id) for body in bodies]
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
@@ -284,7 +286,8 @@ class StoreReader:
         return str(rows[0][1])
 
 
-def _parsed(kind: type[R], body: str | None, key: str) -> R:
+def parsed(kind: type[R], body: str | None, key: str) -> R:
+    """A stored body as the record it was. Raises StoreError where there is none, or a damaged one."""
     if body is None:
         raise StoreError(f"the store has no {kind.__name__.lower()} {key!r}; put it before using its hash")
     try:
@@ -302,6 +305,7 @@ def _filed(key: str, record: R) -> R:
     return record
 
 
-def _evaluated(candidate: object, evaluation: object) -> EvaluatedCandidate:
-    verdict = _parsed(Evaluation, str(evaluation), "evaluations") if evaluation is not None else None
-    return EvaluatedCandidate(_parsed(Candidate, str(candidate), "candidates"), verdict)
+def evaluated_candidate(candidate: object, evaluation: object) -> EvaluatedCandidate:
+    """The bodies of a candidate and of its verdict, None where there is none, as records."""
+    verdict = parsed(Evaluation, str(evaluation), "evaluations") if evaluation is not None else None
+    return EvaluatedCandidate(parsed(Candidate, str(candidate), "candidates"), verdict)
