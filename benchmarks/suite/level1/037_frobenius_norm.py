@@ -6,7 +6,8 @@ from torch import nn
 
 class Model(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x / torch.linalg.vector_norm(x)
+        out: torch.Tensor = x / torch.linalg.vector_norm(x)
+        return out
 
 
 def get_inputs() -> list[torch.Tensor]:

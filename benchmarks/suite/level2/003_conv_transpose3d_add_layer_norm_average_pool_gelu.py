@@ -10,13 +10,13 @@ class Model(nn.Module):
         self,
         channels: int,
         maps: int,
-        kernel: tuple[int, ...],
-        stride: tuple[int, ...],
-        padding: tuple[int, ...],
-        more: tuple[int, ...],
+        kernel: tuple[int, int, int],
+        stride: tuple[int, int, int],
+        padding: tuple[int, int, int],
+        more: tuple[int, int, int],
         weight: float,
         shape: tuple[int, ...],
-        window: tuple[int, ...],
+        window: tuple[int, int, int],
     ) -> None:
         super().__init__()
         self.conv = nn.ConvTranspose3d(channels, maps, kernel, stride, padding, more)

@@ -9,9 +9,9 @@ class Model(nn.Module):
         self,
         channels: int,
         maps: int,
-        kernel: tuple[int, ...],
+        kernel: tuple[int, int, int],
         divisor: float,
-        window: tuple[int, ...],
+        window: tuple[int, int, int],
         shape: tuple[int, ...],
         dim: int,
     ) -> None:

@@ -25,7 +25,8 @@ class Model(nn.Module):
         y = self.conv(x)
         kept = y.clone().detach()
         y = y + self.bias + kept
-        return y * kept + kept
+        out: torch.Tensor = y * kept + kept
+        return out
 
 
 def get_inputs() -> list[torch.Tensor]:

@@ -22,7 +22,8 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
         y = self.conv(x) + added
-        return y * f.hardswish(y)
+        out: torch.Tensor = y * f.hardswish(y)
+        return out
 
 
 def get_inputs() -> list[torch.Tensor]:

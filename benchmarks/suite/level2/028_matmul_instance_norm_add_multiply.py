@@ -12,7 +12,8 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
         y = self.norm(self.linear(x).unsqueeze(1).unsqueeze(1)).squeeze(1).squeeze(1) + added
-        return y * added
+        out: torch.Tensor = y * added
+        return out
 
 
 def get_inputs() -> list[torch.Tensor]:
