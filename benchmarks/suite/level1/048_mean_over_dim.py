@@ -1,0 +1,21 @@
+"""KernelBench level 1, 48_Mean_reduction_over_a_dimension: written from its facts in facts.json."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.mean(x, dim=self.dim)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(128, 4096, 4095)]
+
+
+def get_init_inputs() -> list[object]:
+    return [1]

@@ -1,0 +1,18 @@
+"""KernelBench level 1, 96_HuberLoss: written from its facts in facts.json."""
+
+import torch
+from torch import nn
+from torch.nn import functional as f
+
+
+class Model(nn.Module):
+    def forward(self, predicted: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return f.smooth_l1_loss(predicted, wanted)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(32768, 32768), torch.rand(32768, 32768)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
