@@ -45,6 +45,7 @@ def test_help_lists_every_command_with_examples(tmp_path: Path) -> None:
         "show",
         "verify",
         "export",
+        "report",
         "bench",
         "archive",
         "doctor",
