@@ -118,6 +118,8 @@ class Neighbour:
     innovation: Innovation
     similarity: float
     """0 to 1."""
+    chosen: bool = False
+    """The run was told to begin with it."""
 
 
 class Recalled(Record):
@@ -125,6 +127,8 @@ class Recalled(Record):
 
     id: str
     similarity: float
+    chosen: bool = False
+    """The run was told to begin with it."""
 
 
 @dataclass(frozen=True)

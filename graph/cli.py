@@ -38,6 +38,7 @@ from graph.cli_options import (
     Pool,
     Quiet,
     RayAddress,
+    SeedWith,
     Target,
     above_zero,
 )
@@ -135,6 +136,7 @@ def optimize(
         typer.Option(min=1, max=256, help="evaluations at once [default: one per core, at most 8]"),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="same seed, same programs [default: 0]")] = None,
+    seed_with: SeedWith = None,
     models: Models = None,
     max_cost_usd: MaxCost = None,
     max_tokens: MaxTokens = None,
@@ -165,6 +167,7 @@ def optimize(
         review=review, review_above=review_above, patience=patience, islands=islands,
         max_evaluations=max_evaluations, models=models, max_cost_usd=max_cost_usd, max_tokens=max_tokens,
         device_budget_s=device_budget_s, pool=pool, ray_address=ray_address, archive_url=archive_url, home=home,
+        seeds=",".join(seed_with) if seed_with else None,
     )  # fmt: skip
     parsed = parse_target(target, inputs=inputs, init=init)
     require_writable(settings.export_dir)

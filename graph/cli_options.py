@@ -75,6 +75,13 @@ ArchiveUrl = Annotated[
         help="a Chroma server for the archive, such as http://10.0.0.1:8000 [default: under --home]",
     ),
 ]
+SeedWith = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--seed-with",
+        help="id of an innovation that the first generation begins with, or enough of it; may be repeated",
+    ),
+]
 DeviceBudget = Annotated[
     float | None,
     typer.Option(

@@ -19,6 +19,7 @@ from graph.casework import Bench, prepare_case
 from graph.evolution import Evolution, Fitness
 from graph.past import Earlier, Past
 from graph.recent import Recent
+from graph.seeds import recalled
 from graph.settings import Settings
 from memory.archive import Archive
 from memory.errors import WarpsmithError
@@ -195,9 +196,8 @@ class RunContext:
         self._programs.put(candidate.program_hash, program)
 
     def recall(self) -> list[Recalled]:
-        """Innovations of the archive that resemble the problem, most similar first."""
-        hits = self.archive.neighbours(self.problem, self.gpu.arch, limit=4)
-        return [Recalled(id=hit.id, similarity=hit.similarity) for hit in hits]
+        """Innovations of the archive: the run's seeds, then those that resemble the problem, most similar first."""
+        return recalled(self.archive, self.problem, self.gpu.arch, self.settings.seed_ids)
 
     def earlier(self, generation: int) -> Earlier:
         """What the generations before this one have left to the run's models; nothing where there are none."""

@@ -65,7 +65,9 @@ class Past:
                 if found.id not in self._innovations:
                     self._innovations[found.id] = self._archive.get(found.id)
             had = [(r, self._innovations[r.id]) for r in recalled]
-        return tuple(Neighbour(r.id, innovation, r.similarity) for r, innovation in had if innovation)
+        return tuple(
+            Neighbour(r.id, innovation, r.similarity, r.chosen) for r, innovation in had if innovation
+        )
 
     def _read(self, generation: int) -> Earlier:
         rows = self._store.evaluated(self._run_id)

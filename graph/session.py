@@ -5,13 +5,22 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from graph.build import Graph, build_graph, checkpoints_path, open_context, open_saver, store_path
+from graph.build import (
+    Graph,
+    build_graph,
+    checkpoints_path,
+    open_archive,
+    open_context,
+    open_saver,
+    store_path,
+)
 from graph.checkpoints import prune
 from graph.context import RunContext
 from graph.nodes import set_aside
@@ -19,10 +28,12 @@ from graph.oversight import earlier_winner
 from graph.pausing import telling_how_to_go_on, working
 from graph.progress import GenerationClosed, Progress, StageStarted
 from graph.results import export_path, export_winner, program_path, write_best
+from graph.seeds import with_checked_seeds
 from graph.settings import Settings, settings_from_run, uses_models
 from graph.shortfall import ENDED
 from graph.state import NodeName, RunState
 from graph.summary import IN_REVIEW, INTERRUPTED, Summary, summarise_run
+from memory.archive import Archive
 from memory.errors import BadInput
 from memory.events import OPERATOR, AgentEvent, Review, Verdict
 from memory.lock import RunLock
@@ -62,8 +73,16 @@ def capture_target(target: Target, settings: Settings, *, watch: Watch | None = 
     return capture(target, deadline_s=deadline_s, reduce_above=limit, watch=watch)
 
 
-def record_run(captured: Captured, settings: Settings, store: Store) -> Run:
-    """A new run of a captured problem, in the store."""
+def record_run(
+    captured: Captured, settings: Settings, store: Store, *, archive: Archive | None = None
+) -> Run:
+    """A new run of a captured problem, in the store. archive: an open one to look for the run's seeds in.
+
+    Raises: BadInput naming a seed that the archive lacks or that is no valid program for the problem.
+    """
+    if settings.seed_ids:
+        with nullcontext(archive) if archive is not None else open_archive(settings) as opened:
+            settings = with_checked_seeds(settings, captured, opened)
     problem_hash = store.put_pair(captured.problem, captured.reduced)
     created = datetime.now(UTC)
     kept = settings.model_copy(update={"export_dir": settings.export_dir.resolve()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -97,6 +98,8 @@ class Settings(ModelSettings):
     at the problem's own shapes itself; a simulator runs one of those at the end."""
     examine: Literal["all", "simulator", "none"] = "all"
     """Closer looks at a winner on `cuda`: compute-sanitizer, Nsight Compute and the simulator, or fewer of them."""
+    seeds: str = ""
+    """Ids of innovations, separated by commas, that the first generation begins with, however unlike their problems."""
     archive_url: str | None = None
     """A Chroma server for the archive, `http(s)://host:port`; None keeps it under `home`."""
     pool: Literal["local", "ray"] = "local"
@@ -136,6 +139,11 @@ class Settings(ModelSettings):
                 f"archive URL {url!r} is not one such as http://10.0.0.1:8000, where `chroma run` serves"
             )
         return url
+
+    @property
+    def seed_ids(self) -> tuple[str, ...]:
+        """Ids in `seeds`, each once."""
+        return tuple(dict.fromkeys(word for word in re.split(r"[,\s]+", self.seeds) if word))
 
     @property
     def gpu_name(self) -> str:

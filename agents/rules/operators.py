@@ -197,9 +197,11 @@ class Openings:
 def fits(neighbour: Neighbour, briefing: Briefing) -> bool:
     """True where the innovation came from the same operations and its program is valid for this problem and its twin.
 
-    A program made for other operations can be valid by accident of names and shapes, and is then merely wrong.
+    A program made for other operations can be valid by accident of names and shapes, and is then merely wrong; one that
+    a person chose is tried all the same.
     """
-    if neighbour.innovation.operations != problem_operations(briefing.scene.problem):
+    alike = neighbour.innovation.operations == problem_operations(briefing.scene.problem)
+    if not (alike or neighbour.chosen):
         return False
     return is_valid(neighbour.innovation.program, briefing)
 
