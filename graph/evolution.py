@@ -55,8 +55,16 @@ class Fitness:
         """Fitness of a verdict."""
         timing = evaluation.timing
         if timing is None:
-            return self.correctness * FAILING_CREDIT * _STAGES.index(evaluation.stage) / len(_STAGES)
-        return self.correctness + self.performance * min(timing.floor_us / timing.median_us, 1.0)
+            return self.of_failure(evaluation.stage)
+        return self.of_time(timing.median_us, timing.floor_us)
+
+    def of_failure(self, stage: Stage) -> float:
+        """Of a verdict that failed in this stage."""
+        return self.correctness * FAILING_CREDIT * _STAGES.index(stage) / len(_STAGES)
+
+    def of_time(self, median_us: float, floor_us: float) -> float:
+        """Of a verdict that passed in this time."""
+        return self.correctness + self.performance * min(floor_us / median_us, 1.0)
 
     def rank(self, member: Member) -> tuple[float, float, str]:
         """Sort key: fittest first, then fastest (fitness cannot tell where the floor is 0), then by id."""

@@ -333,8 +333,37 @@ def standing(run: Run, store: Store, settings: Settings) -> str:
     if status is RunStatus.PAUSED:
         return status.value
     # Whether a run may wait for a person is among its settings, and its checkpoints take far longer to read.
-    if run.settings.get("review") != str(True) or not checkpoints_path(settings).exists():
+    if not _may_wait(run) or not checkpoints_path(settings).exists():
         return INTERRUPTED
     with open_saver(settings) as saver:
         waiting = _waiting(build_graph(saver), _config(run, settings))
     return IN_REVIEW if waiting is not None and _word_on(waiting, run.id, store) is None else INTERRUPTED
+
+
+def waiting_runs(store: Store, settings: Settings) -> list[tuple[Run, str]]:
+    """Runs whose winner waits for a person's word, newest first, each with the candidate's id."""
+    asked = [run for run in store.unended_runs() if run.status is RunStatus.RUNNING and _may_wait(run)]
+    idle = [run for run in asked if not RunLock(store_path(settings), run.id).is_held()]
+    if not idle or not checkpoints_path(settings).exists():
+        return []
+    found: list[tuple[Run, str]] = []
+    with open_saver(settings) as saver:
+        graph = build_graph(saver)
+        for run in idle:
+            waiting = _waiting(graph, _config(run, settings))
+            if waiting is not None and _word_on(waiting, run.id, store) is None:
+                found.append((run, waiting))
+    return found
+
+
+def checkpointed(run: Run, settings: Settings) -> RunState | None:
+    """What the run's last checkpoint holds; None where there is none yet."""
+    if not checkpoints_path(settings).exists():
+        return None
+    with open_saver(settings) as saver:
+        values = build_graph(saver).get_state(_config(run, settings)).values
+    return RunState(**values) if values else None
+
+
+def _may_wait(run: Run) -> bool:
+    return run.settings.get("review") == str(True)
