@@ -15,18 +15,9 @@ from memory.events import EvaluatedCandidate, Review, Spend
 from memory.records import Problem, Program, Run, RunStatus, Timing
 from memory.signature import problem_signature
 from memory.store import Store
+from memory.store_views import GenerationLine
 
 _WITHOUT = (RunStatus.NOT_IMPROVED, RunStatus.FAILED)
-
-
-@dataclass(frozen=True)
-class GenerationFacts:
-    """One generation's outcome."""
-
-    generation: int
-    judged: int
-    passed: int
-    best_us: float | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,7 @@ class ReportFacts:
     examined: tuple[str, ...]
     """What a closer look at the winner found: sanitizers and counters."""
     steps: tuple[LineageStep, ...]
-    generations: tuple[GenerationFacts, ...]
+    generations: tuple[GenerationLine, ...]
     reviews: tuple[Review, ...]
     spend: Spend
 
@@ -95,7 +86,7 @@ def gather(run: Run, store: Store, settings: Settings) -> ReportFacts:
         not_verified=not_verified(row, run, store) if row else (),
         examined=_examined(row, run, store) if row else (),
         steps=lineage(run, store, row.candidate.id) if row else (),
-        generations=tuple(GenerationFacts(*found) for found in generations),
+        generations=tuple(generations),
         reviews=tuple(store.reviews_of_run(run.id)),
         spend=store.spend(run.id),
     )

@@ -155,21 +155,6 @@ class StoreReader:
             (evaluated_candidate(*row) for row in self._database.rows(sql, run_id, policy_hash)), None
         )
 
-    def by_generation(
-        self, run_id: str, *, policy_hash: str | None = None
-    ) -> list[tuple[int, int, int, float | None]]:
-        """(generation, judged, passed, least median of those that passed in µs) of a run's generations, in order."""
-        rows = self._database.rows(
-            "SELECT json_extract(c.body, '$.generation') AS g, COUNT(e.seq),"
-            " COALESCE(SUM(e.status = 'passed'), 0), MIN(CASE WHEN e.status = 'passed' THEN e.median_us END)"
-            f" {EVALUATED} GROUP BY g ORDER BY g",
-            run_id, policy_hash,
-        )  # fmt: skip
-        return [
-            (int(str(g)), int(str(judged)), int(str(passed)), float(str(best)) if best is not None else None)
-            for g, judged, passed, best in rows
-        ]
-
     def lineage(self, candidate_id: str) -> list[Candidate]:
         """The candidate and all its ancestors that the store knows, each once, in the order they were put."""
         bodies = self._database.texts(LINEAGE, self.candidate(candidate_id).id)
