@@ -19,12 +19,16 @@ from memory.store_schema import Value
 Order = Literal["newest", "oldest", "fastest"]
 
 BY_GENERATION = f"""
-SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER) AS generation, e.status,
-    CASE WHEN e.status <> 'passed' THEN json_extract(e.body, '$.stage') END AS stage,
-    COUNT(*), MIN(e.median_us), SUM(1.0 / e.median_us)
+SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), e.status, COUNT(*), MIN(e.median_us), SUM(1.0 / e.median_us)
 {EVALUATED}
-GROUP BY 1, 2, 3 ORDER BY 1
+GROUP BY 1, 2
 """
+FAILURES = f"""
+SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), json_extract(e.body, '$.stage'), COUNT(*)
+{EVALUATED} AND e.status <> 'passed'
+GROUP BY 1, 2
+"""
+"""Apart from BY_GENERATION: SQLite would carry every verdict's body through one sort."""
 BY_ISLAND = f"""
 SELECT CAST(json_extract(c.body, '$.island') AS INTEGER) AS island, COUNT(*), SUM(e.status = 'passed'),
     MIN(e.median_us)
@@ -114,25 +118,19 @@ class StoreViews(StoreReader):
         groups: dict[int, list[tuple[Value, ...]]] = defaultdict(list)
         for row in self._database.rows(BY_GENERATION, run_id, policy_hash):
             groups[int(str(row[0]))].append(row[1:])
+        failed_at: dict[int, dict[Stage, int]] = defaultdict(dict)
+        for generation, stage, count in self._database.rows(FAILURES, run_id, policy_hash):
+            failed_at[int(str(generation))][Stage(str(stage))] = int(str(count))
         lines: list[GenerationLine] = []
         best: float | None = None
-        for generation, found in sorted(groups.items()):
-            by_status: dict[Status, int] = defaultdict(int)
-            failed_at: dict[Stage, int] = defaultdict(int)
-            own: float | None = None
-            per_us = 0.0
-            for status, stage, count, least, per in found:
-                if status is not None:
-                    by_status[Status(str(status))] += int(str(count))
-                if stage is not None:
-                    failed_at[Stage(str(stage))] += int(str(count))
-                if least is not None:
-                    own, per_us = float(least), float(per or 0.0)
-            best = min((us for us in (best, own) if us is not None), default=None)
-            total = sum(int(str(row[2])) for row in found)
-            lines.append(
-                GenerationLine(generation, total, dict(by_status), dict(failed_at), own, best, per_us)
+        for number, found in sorted(groups.items()):
+            by_status = {Status(str(row[0])): int(str(row[1])) for row in found if row[0] is not None}
+            own, per_us = next(
+                ((float(row[2]), float(row[3] or 0.0)) for row in found if row[2] is not None), (None, 0.0)
             )
+            best = min((us for us in (best, own) if us is not None), default=None)
+            total = sum(int(str(row[1])) for row in found)
+            lines.append(GenerationLine(number, total, by_status, failed_at[number], own, best, per_us))
         return lines
 
     def by_island(self, run_id: str, *, policy_hash: str | None = None) -> list[IslandLine]:
@@ -141,6 +139,10 @@ class StoreViews(StoreReader):
             IslandLine(int(str(n)), int(str(count)), int(str(passed or 0)), float(best) if best else None)
             for n, count, passed, best in self._database.rows(BY_ISLAND, run_id, policy_hash)
         ]
+
+    def count_candidates(self, run_id: str) -> int:
+        """Candidates of a run."""
+        return int(str(self._database.rows("SELECT COUNT(*) FROM candidates WHERE run_id = ?", run_id)[0][0]))
 
     def candidate_page(
         self,

@@ -15,7 +15,7 @@ from ui.words import plain
 
 _SHOWN = 150
 """Characters of a decision."""
-_COLOURS = {
+COLOURS = {
     RunStatus.RUNNING.value: "blue",
     STARTING: "blue",
     RunStatus.IMPROVED.value: "green",
@@ -37,11 +37,11 @@ def replies(seen: Glance) -> tuple[str, ...]:
     return _REPLIES.get(seen.status, ())
 
 
-def draw_run(seen: Glance) -> None:
-    """The run's standing, its numbers, its last decisions, and where to see more."""
+def draw_run(seen: Glance, *, follow: bool = True) -> None:
+    """The run's standing, its numbers, its last decisions, and where to see more; `follow`: its own page too."""
     run = seen.run
     with st.container(border=True):
-        colour = _COLOURS.get(seen.status, "gray")
+        colour = COLOURS.get(seen.status, "gray")
         st.markdown(f"**{plain(run.id)}** :{colour}-badge[{seen.status.replace('_', ' ')}]")
         _draw_numbers(seen)
         if seen.worker is not None:
@@ -50,7 +50,7 @@ def draw_run(seen: Glance) -> None:
         judged = ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in seen.by_status.items())
         said = [plain(_decision(event, run.id)) for event in seen.decisions]
         st.caption("  \n".join([plain(f"{run.device}{f': {judged}' if judged else ''}"), *said]))
-        _draw_links(seen)
+        _draw_links(seen, follow)
 
 
 def _decision(event: AgentEvent, run_id: str) -> str:
@@ -75,10 +75,11 @@ def _draw_numbers(seen: Glance) -> None:
             st.metric(label, value, width="content")
 
 
-def _draw_links(seen: Glance) -> None:
+def _draw_links(seen: Glance, follow: bool) -> None:
     run = seen.run.id
     with st.container(horizontal=True):
-        link("runs", "Follow it", icon=":material/monitoring:", run=run)
+        if follow:
+            link("runs", "Follow it", icon=":material/monitoring:", run=run)
         link("lineage", "Its family", icon=":material/account_tree:", run=run)
         if seen.status == IN_REVIEW:
             link("review", "Review the winner", icon=":material/fact_check:", run=run)
