@@ -25,7 +25,6 @@ from types import TracebackType
 import numpy as np
 
 from memory.archive_entry import (
-    RECORD,
     AddCounts,
     ArchiveFilter,
     ArchiveStats,
@@ -38,7 +37,8 @@ from memory.archive_entry import (
     metadata_of,
     to_line,
 )
-from memory.chroma import PAGE, ChromaEntries, Entry, Identity
+from memory.chroma import ChromaEntries, Identity
+from memory.chroma_requests import PAGE, RECORD, Entry
 from memory.embedding import Embedder, Vectors
 from memory.errors import ArchiveError
 from memory.records import SCHEMA_VERSION, Innovation, Problem
@@ -67,7 +67,10 @@ class Archive:
         Raises: ArchiveError where it is damaged, unreachable, of another schema version, or embedded otherwise;
         with `reembed`, the last is repaired by computing all its vectors anew.
         """
-        archive = cls(ChromaEntries(str(location), _identity(embedder)), embedder)
+        entries = ChromaEntries(
+            str(location), _identity(embedder), lambda documents: _vectors(documents, embedder)
+        )
+        archive = cls(entries, embedder)
         try:
             if reembed and not archive._entries.fits():
                 archive.reembed(embedder)
@@ -142,6 +145,17 @@ class Archive:
         """The entry of this id, None where absent. Raises ArchiveError where its record is refused."""
         return next((_innovation(entry) for entry in self._entries.get([entry_id])), None)
 
+    def browse(
+        self, where: ArchiveFilter | None = None, *, limit: int = 50, offset: int = 0
+    ) -> tuple[list[Hit], int | None]:
+        """A page of the entries that match, newest first, and how many match; None on a server, which does not count.
+
+        Each hit's similarity is 0: nothing was asked for.
+        """
+        wanted = where or ArchiveFilter()
+        page, total = self._entries.page(limit, offset, wanted.equalities(), {"operations": wanted.members()})
+        return [Hit(entry.id, _innovation(entry), 0.0) for entry in page], total
+
     def all_ids(self) -> list[str]:
         """Every entry's id, sorted."""
         return sorted(self._entries.ids())
@@ -153,9 +167,8 @@ class Archive:
     def stats(self) -> ArchiveStats:
         """Count the entries by operation, dtype, architecture, source of time and verification."""
         stats = ArchiveStats()
-        for page in self._entries.pages():
-            for entry in page:
-                stats.count(entry.metadata)
+        for facets in self._entries.facets():
+            stats.count(facets)
         return stats
 
     def _add_page(self, page: Sequence[Innovation]) -> dict[str, int]:

@@ -22,9 +22,6 @@ from memory.records import SCHEMA_VERSION, DType, Innovation, Record
 SOURCE_HEAD = 1500
 """Characters of a kernel's source that take part in retrieval."""
 
-RECORD = "record"
-"""The metadata field that holds the innovation itself, as one line of JSON."""
-
 CODE_BELOW = "---- source ----"
 
 

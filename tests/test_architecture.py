@@ -27,7 +27,7 @@ HOMES = {
     "cuda": ("tools/",),
     "langgraph": ("graph/",),
     "langchain_openai": ("agents/llm.py",),
-    "chromadb": ("memory/chroma.py", "memory/archive.py"),
+    "chromadb": ("memory/chroma",),
     "ray": ("tools/ray_",),
     "streamlit": ("app.py", "ui/"),
 }

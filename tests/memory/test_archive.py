@@ -219,6 +219,8 @@ def test_an_entry_of_another_version_is_left_out_counted_and_may_be_replaced(
     entry_id = innovation_id(winner("relu"))
     record = json.dumps(json.loads(filled.lines()[0]) | {"schema_version": 0})
     raw(tmp_path / "archive").update(ids=[entry_id], metadatas=[{"record": record, "schema_version": 0}])
+    for index in (tmp_path / "archive").glob("index-*"):  # as a program that knows of no index leaves it
+        index.unlink()
     assert "relu" not in [hit.innovation.problem_name for hit in filled.search("relu", limit=50)]
     assert (filled.stats().total, filled.stats().refused) == (12, 1)
     with pytest.raises(ArchiveError, match="archive it again"):
@@ -234,7 +236,7 @@ def test_another_embedder_is_refused_with_the_remedy_and_reembedding_is_it(tmp_p
     with Archive.open(path, HashEmbedder()) as archive:
         archive.add_all(winner(name) for name in OPERATIONS)
         ids = archive.all_ids()
-    with pytest.raises(ArchiveError, match=r"1024.* not .*256.*reembed=True"):
+    with pytest.raises(ArchiveError, match=r"1024.* not .*256.*archive reembed"):
         Archive.open(path, HashEmbedder(256))
     with Archive.open(path, HashEmbedder(256), reembed=True) as archive:
         assert archive.all_ids() == ids
@@ -260,7 +262,7 @@ def test_an_open_archive_whose_vectors_another_reembedded_says_so(tmp_path: Path
     with Archive.open(path, HashEmbedder()) as first, Archive.open(path, HashEmbedder()) as second:
         first.add(winner("relu"))
         second.reembed(HashEmbedder(256))
-        with pytest.raises(ArchiveError, match="reembed=True"):
+        with pytest.raises(ArchiveError, match="archive reembed"):
             first.search("relu")
 
 

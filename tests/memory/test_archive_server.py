@@ -47,7 +47,7 @@ def test_a_server_keeps_what_a_tmp_path_would_and_its_end_is_reported(
         assert second.add(relu) == AddCounts(kept=1)
         where = ArchiveFilter(operations=("relu",), arch="sm_90a")
         assert [hit.innovation for hit in second.search("relu", where=where)] == [relu]
-        with pytest.raises(ArchiveError, match="reembed=True"):
+        with pytest.raises(ArchiveError, match="archive reembed"):
             Archive.open(url, HashEmbedder(256))
         second.reembed(HashEmbedder(256))
         assert [hit.innovation for hit in second.search("relu", where=where)] == [relu]
