@@ -56,9 +56,9 @@ def search_plot(
 
     parts = [_open(height, f"Best time of each generation in µs ({source})")]
     parts.append(f'<path class="axis" d="M{left} {top}V{bottom}H{right}"/>')
-    for name, us, kind in (("eager", eager_us, "other"), ("floor", floor_us, "floor")):
-        parts.append(f'<path class="{kind}" stroke-dasharray="4 3" d="M{left} {y(us):.1f}H{right}"/>')
-        parts.append(f'<text x="{right + 6}" y="{y(us) + 4:.1f}">{name} {us:.3g}</text>')
+    for name, level, kind in (("eager", eager_us, "other"), ("floor", floor_us, "floor")):
+        parts.append(f'<path class="{kind}" stroke-dasharray="4 3" d="M{left} {y(level):.1f}H{right}"/>')
+        parts.append(f'<text x="{right + 6}" y="{y(level) + 4:.1f}">{name} {level:.3g}</text>')
     parts.append(f'<text class="soft" x="{left - 8}" y="{bottom + 4}" text-anchor="end">0</text>')
     step = max(1, -(-(last + 1) // 12))
     for generation in range(0, last + 1, step):

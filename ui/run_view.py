@@ -70,7 +70,7 @@ def _draw_numbers(seen: Glance) -> None:
         (f"{best}{kind}", us_text(timing.median_us) if timing else "none yet"),
         (f"Speedup{kind}", f"{timing.speedup:.2f}×" if timing else "none yet"),
     )
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         for label, value in numbers:
             st.metric(label, value, width="content")
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from graph.cli import app
 from graph.report import report_html, report_markdown
 from graph.report_blocks import (
+    Block,
     Grid,
     Heading,
     Items,
@@ -142,7 +143,7 @@ def test_markdown_keeps_what_means_nothing_and_escapes_what_does() -> None:
 
 
 def test_every_block_has_both_forms_but_plots() -> None:
-    blocks = [
+    blocks: list[Block] = [
         Heading(2, "a & b"), Paragraph("p"), Items(("i", "j")), Grid(("x", "y "), (("1", "2"),)), Plot("<svg></svg>"),
     ]  # fmt: skip
     assert to_markdown(blocks) == "## a &amp; b\n\np\n\n- i\n- j\n\n| x | y |\n| --- | ---: |\n| 1 | 2 |\n"

@@ -71,7 +71,7 @@ def _chosen(kept: Store) -> Run | None:
 def _draw_outcome(facts: ReportFacts) -> None:
     timing, run = facts.timing, facts.run
     if facts.won and timing is not None:
-        with st.container(horizontal=True, gap="large"):
+        with st.container(horizontal=True, gap="medium"):
             st.metric(f"Speedup over eager ({timing.source})", f"{timing.speedup:.2f}×", width="content")
             st.metric(f"One forward ({timing.source})", us_text(timing.median_us), width="content")
             st.metric("Floor", us_text(timing.floor_us), width="content")
