@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,13 +101,8 @@ def test_in_a_browser_a_run_is_started_with_a_seed(
 ) -> None:
     home = tmp_path / "home"
     keep(home, GELU, RELU)
-    url = serve(
-        home,
-        WARPSMITH_GENERATIONS="1",
-        WARPSMITH_POPULATION="1",
-        WARPSMITH_WORKERS="1",
-        WARPSMITH_SOAK_TRIALS="1",
-    )
+    small = dict.fromkeys(("GENERATIONS", "POPULATION", "WORKERS", "SOAK_TRIALS"), "1")
+    url = serve(home, **{f"WARPSMITH_{name}": value for name, value in small.items()})
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     asked, faults = set[str](), list[str]()
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
@@ -129,8 +125,6 @@ def test_in_a_browser_a_run_is_started_with_a_seed(
 
 
 def _wait_for_first_candidate(home: Path, run_id: str) -> None:
-    import time
-
     with Store(home / "store.db") as store:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and store.newest_candidate(run_id) is None:
