@@ -108,7 +108,7 @@ def test_in_a_browser_a_run_is_started_with_a_seed(
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
     page.on("pageerror", lambda error: faults.append(error.message))
     page.goto(f"{url}/archive?id={innovation_id(RELU)[:12]}")
-    expect(page.get_by_role("heading", name="Use as a seed")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="Use as a seed")).to_be_visible(timeout=90_000)
     expect(page.get_by_text("![x](http://evil.example/a.png)", exact=False).first).to_be_visible()
     form = page.get_by_test_id("stForm").last
     form.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(
@@ -116,7 +116,7 @@ def test_in_a_browser_a_run_is_started_with_a_seed(
     )
     expect(form.get_by_text("scaled.py")).to_be_visible()
     form.get_by_role("button", name="Start a run with it").click()
-    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible(timeout=90_000)
     with Store(home / "store.db") as store:
         run = store.runs()[0]
     assert run.settings["seeds"] == innovation_id(RELU) and f"run={run.id}" in page.url

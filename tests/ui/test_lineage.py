@@ -83,7 +83,7 @@ def test_a_click_on_the_tree_opens_that_candidate_and_nothing_of_an_idea_is_rend
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
     page.on("pageerror", lambda error: faults.append(error.message))
     page.goto(f"{url}/lineage?run={run.id}&candidate=001-000")
-    expect(page.get_by_role("heading", name="Candidate 001-000")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="Candidate 001-000")).to_be_visible(timeout=90_000)
     tree = page.get_by_test_id("stVegaLiteChart").first.locator("canvas, svg").first
     expect(tree).to_be_visible()
     box = tree.bounding_box()

@@ -102,7 +102,7 @@ def test_a_reply_is_rendered_without_asking_another_host(
     page.on("request", lambda request: asked.add(request.url.split("/")[2]))
     page.on("pageerror", lambda error: faults.append(error.message))
     page.goto(f"{url}/traces?run={run.id}&step=0003")
-    expect(page.get_by_text("Why it failed")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Why it failed")).to_be_visible(timeout=90_000)
     main = page.get_by_test_id("stMain")
     expect(main).to_contain_text("<b>bold</b> $x$")
     assert HOSTILE in main.inner_text().replace("\u2060", "")
