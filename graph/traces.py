@@ -62,11 +62,19 @@ def _after_silence(step: Step, run: Run, store: Store) -> str:
     """What came after a call of a model that gave nothing."""
     dropped = f"{NO_PROGRAM}{_proposal(step, run)}:" if step.candidate_id is not None else ""
     later = store.steps_after(run.id, step, or_saying=dropped)
-    again = next((s for s in later if s.agent == "model" and s.role == step.role), None)
-    if again is not None and step.decision.endswith("asked again"):
-        if again.failure is None:
-            return f"{again.model} was asked again, and answered: {_quoted(_short(again.decision, run))}"
-        return f"{again.model} was asked again, without success: {_quoted(again.failure)}"
+    calls = [s for s in later if s.agent == "model" and s.role == step.role]
+    head = ""
+    if step.decision.endswith("asked again"):
+        good = next((s for s in calls if s.failure is None), None)
+        if good is not None:
+            return f"{good.model} was asked again, and answered: {_quoted(_short(good.decision, run))}"
+        times = f"{len(calls)} times" if len(calls) > 1 else "once more"
+        head = f"{step.model} was asked {times}, without success. " if calls else ""
+    return head + _without_model(step, later, run)
+
+
+def _without_model(step: Step, later: list[Step], run: Run) -> str:
+    """How the run went on without an answer."""
     if step.role == "coder":
         if any(s.decision.startswith(NO_PROGRAM) for s in later):
             return "No program was written: the proposal was dropped, and the generation went on with the others."

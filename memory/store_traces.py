@@ -15,6 +15,8 @@ _FIELDS = (
     "id", "at", "role", "agent", "model", "generation", "candidate_id", "move", "decision", "failure",
     "tokens_in", "tokens_out", "cost_usd", "latency_s",
 )  # fmt: skip
+ROLES = ("planner", "coder", "compiler", "profiler", "critic", "tuner", "operator")
+"""Who takes steps; `operator` is a person who gives a hint."""
 NO_PROGRAM = "no program for "
 """How the decision begins of a coder that wrote nothing."""
 
@@ -114,12 +116,6 @@ class TraceReader:
         )[0]
         steps, calls, read, written, cost, unpriced, waited = (float(value or 0) for value in row)
         return Totals(int(steps), int(calls), int(read), int(written), cost, int(unpriced), waited)
-
-    def roles(self, run_id: str) -> list[str]:
-        """Roles that have taken a step in a run, sorted."""
-        return self._database.texts(
-            "SELECT DISTINCT json_extract(body, '$.role') FROM events WHERE run_id = ? ORDER BY 1", run_id
-        )
 
     def step(self, event_id: str) -> Step | None:
         """One step; None where the store has no such event."""

@@ -199,7 +199,7 @@ def _draw_profile(evaluation: Evaluation | None, run: Run, store: Store) -> None
         st.caption(f"The rates of {run.device} are not in our table, so no roofline is drawn.")
     else:
         dots, without = dots_of(profile, roofs)
-        st.markdown(f"**Roofline of one {roofs.gpu}**")
+        st.markdown(f"**Roofline ({roofs.gpu})**")
         draw_roofline(roofs, dots, without=without, source=source)
     draw_profile(profile, source=source)
 

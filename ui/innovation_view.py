@@ -53,6 +53,7 @@ def draw_innovation(entry_id: str, innovation: Innovation, *, known_run: bool) -
         st.dataframe(
             [{"": name, "value": value} for name, value in facts_of(entry_id, innovation).items()],
             hide_index=True, width="stretch", height="content",
+            column_config={"": st.column_config.TextColumn(width="small")},
         )  # fmt: skip
     with code:
         st.code(innovation.program.source, language="cpp", line_numbers=True)
@@ -71,6 +72,7 @@ def draw_comparison(first: tuple[str, Innovation], second: tuple[str, Innovation
             for name in dict.fromkeys((*left, *right))
         ],
         hide_index=True, width="stretch", height="content",
+        column_config={"": st.column_config.TextColumn(width="small")},
     )  # fmt: skip
     found = difference(first[1].program, second[1].program, names=names)
     if found.nothing:

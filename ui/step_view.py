@@ -102,12 +102,11 @@ def _row(step: Step, run: Run, *, models: bool) -> dict[str, str | int]:
         "role": step.role,
         "by": _agent(step),
         "candidate": short_id(step.candidate_id) if step.candidate_id else "",
-        "decision": step.decision.replace(f"{run.id}-", ""),
     }
     if models:
         row |= {"tokens": _tokens(step), "cost": _cost(step)}
         row["latency"] = f"{step.latency_s:,.1f} s" if step.agent == "model" else ""
-    return row
+    return row | {"decision": step.decision.replace(f"{run.id}-", "")}
 
 
 def _agent(step: Step) -> str:

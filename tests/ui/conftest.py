@@ -43,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def show(home: Path) -> ShowPage:  # noqa: ARG001 - the home comes first
     """`show("runs", run=…)`: the page as a viewer with this URL sees it first."""
 
-    def shown(page: str, **query: str) -> AppTest:
+    def shown(page: str, /, **query: str) -> AppTest:
         script = f"from ui.navigation import navigate\nnavigate({page!r}).run()\n"
         test = AppTest.from_string(script, default_timeout=30)
         for name, value in query.items():

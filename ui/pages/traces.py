@@ -7,11 +7,10 @@ import math
 import streamlit as st
 
 from graph.summary import find_candidate
-from graph.tables import us_text
 from memory.errors import BadInput
 from memory.records import Run
 from memory.store import Store
-from memory.store_traces import Step, StepFilter, Totals
+from memory.store_traces import ROLES, Step, StepFilter, Totals
 from ui.links import asked
 from ui.resources import store
 from ui.run_choice import chosen_run
@@ -69,10 +68,9 @@ def _draw_open(step: Step | None, run: Run, opened: Store) -> None:
 
 def _filter(run: Run, opened: Store) -> StepFilter:
     """Draw the filters; what they ask for, which is in the URL too."""
-    roles = opened.roles(run.id)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         role = st.selectbox(
-            "Role", ["any", *roles], index=_place(asked("role"), roles), key=f"role-{run.id}", width=160
+            "Role", ["any", *ROLES], index=_place(asked("role")), key=f"role-{run.id}", width=160
         )
         name = st.text_input(
             "Candidate", asked("candidate") or "", placeholder="such as 002-003", key=f"candidate-{run.id}",
@@ -126,7 +124,7 @@ def _draw_totals(found: Totals, everything: Totals) -> None:
             ("Cost", cost),
             (
                 "Waited for models",
-                us_text(found.waited_s * 1e6) if found.waited_s < 1 else f"{found.waited_s:,.1f} s",
+                f"{found.waited_s:,.1f} s",
             ),
         ]
     with st.container(horizontal=True, gap="medium"):
@@ -149,8 +147,8 @@ def _turn(number: int, pages: int) -> None:
         st.rerun()
 
 
-def _place(name: str | None, roles: list[str]) -> int:
-    return roles.index(name) + 1 if name in roles else 0
+def _place(name: str | None) -> int:
+    return ROLES.index(name) + 1 if name in ROLES else 0
 
 
 def _whole(text: str | None) -> int:
