@@ -19,7 +19,8 @@ from memory.store_schema import Value
 Order = Literal["newest", "oldest", "fastest"]
 
 BY_GENERATION = f"""
-SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), e.status, COUNT(*), MIN(e.median_us), SUM(1.0 / e.median_us)
+SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), e.status, COUNT(*), MIN(e.median_us),
+    SUM(1.0 / e.median_us)
 {EVALUATED}
 GROUP BY 1, 2
 """

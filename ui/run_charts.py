@@ -145,8 +145,8 @@ def _generation() -> alt.X:
 
 
 def _data(rows: object) -> alt.Data:
-    return alt.Data(values=list(rows))  # type: ignore[call-overload]
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]
 
 
-def _draw(chart: alt.Chart | alt.LayerChart, key: str) -> None:
+def _draw(chart: alt.Chart | alt.LayerChart | alt.FacetChart, key: str) -> None:
     st.altair_chart(chart.properties(height=_HEIGHT), key=f"chart {key}")

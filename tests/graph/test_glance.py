@@ -46,12 +46,15 @@ def test_generations_are_counted_as_they_were_judged(tmp_path: Path, captured: C
     with search(tmp_path, captured, generations=2) as s:
         s.go(lambda job: int(job.program.content_hash()[:8], 16) % 3 == 0)
         rows = s.store.by_generation(s.run.id)
-        for number, judged, passed, best in rows:
-            ids = {candidate.id for candidate in s.of_generation(number)}
+        for line in rows:
+            ids = {candidate.id for candidate in s.of_generation(line.generation)}
             mine = [row for row in s.store.evaluated(s.run.id) if row.candidate.id in ids and row.evaluation]
             times = [
                 row.evaluation.timing.median_us for row in mine if row.evaluation and row.evaluation.timing
             ]
-            assert (judged, passed, best) == (len(mine), len(times), min(times, default=None))
-        assert [number for number, *_ in rows] == sorted({candidate.generation for candidate in s.candidates})
+            found = (line.judged, line.passed, line.best_us)
+            assert found == (len(mine), len(times), min(times, default=None))
+        assert [line.generation for line in rows] == sorted(
+            {candidate.generation for candidate in s.candidates}
+        )
         assert s.store.by_generation("nothing") == [] and s.store.generation("nothing") is None
