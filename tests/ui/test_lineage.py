@@ -14,7 +14,7 @@ from tests.ui.filled import HOSTILE, fill
 
 def _texts(shown: AppTest) -> str:
     kinds = ("text", "caption", "markdown", "subheader", "error", "success", "warning", "info")
-    return "\n".join(str(item.value) for kind in kinds for item in shown.get(kind))
+    return "\n".join(str(item.value) for kind in kinds for item in getattr(shown, kind))
 
 
 def test_an_empty_home_says_how_to_start(show: ShowPage) -> None:

@@ -19,7 +19,7 @@ def _decisions(shown: AppTest) -> list[str]:
 
 def _texts(shown: AppTest) -> str:
     kinds = ("text", "caption", "markdown", "warning", "info")
-    return "\n".join(str(item.value) for kind in kinds for item in shown.get(kind))
+    return "\n".join(str(item.value) for kind in kinds for item in getattr(shown, kind))
 
 
 def test_an_empty_home_says_how_to_start(show: ShowPage) -> None:
