@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import streamlit as st
@@ -144,7 +144,7 @@ def _generation() -> alt.X:
     return alt.X("generation:Q", title="generation", axis=alt.Axis(tickMinStep=1, format="d"))
 
 
-def _data(rows: object) -> alt.Data:
+def _data(rows: Iterable[object]) -> alt.Data:
     return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]
 
 
