@@ -80,6 +80,8 @@ def test_every_page_comes_up_in_a_browser(
     page.on("pageerror", lambda error: said.append(error.message))
     for name in PAGES:
         page.goto(f"{url}/{name}")
-        expect(page.get_by_role("heading", name=name.capitalize(), exact=True).first).to_be_visible()
+        heading = page.get_by_role("heading", name=name.capitalize(), exact=True).first
+        # The first page waits until the server has imported torch, langgraph and Chroma.
+        expect(heading).to_be_visible(timeout=60_000)
     assert asked == {url.split("/")[2]}, "a page asks another host for something"
     assert not said
