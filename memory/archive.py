@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -29,10 +29,13 @@ from memory.archive_entry import (
     ArchiveFilter,
     ArchiveStats,
     Hit,
+    ImportReport,
+    Refused,
     better,
     description_and_code,
     document_of,
     from_line,
+    imported,
     innovation_id,
     metadata_of,
     to_line,
@@ -41,8 +44,12 @@ from memory.chroma import ChromaEntries, Identity
 from memory.chroma_requests import PAGE, RECORD, Entry
 from memory.embedding import Embedder, Vectors
 from memory.errors import ArchiveError
+from memory.ranking import ranked
 from memory.records import SCHEMA_VERSION, Innovation, Problem
 from memory.signature import problem_signature
+
+CONSIDERED = 8
+"""Entries looked at for each neighbour that is asked for."""
 
 CODE_WEIGHT = 0.5
 """Share of the source in an entry's vector, the description counting 1."""
@@ -133,13 +140,41 @@ class Archive:
         return hits
 
     def neighbours(self, problem: Problem, arch: str, limit: int = 8) -> list[Hit]:
-        """Innovations for problems like this one, best first: those for `arch`, then, if too few, for others."""
+        """Innovations for problems like this one, as `memory.ranking` orders them: those for `arch`, then others."""
         signature = problem_signature(problem)
-        hits = self.search(signature, limit=limit, where=ArchiveFilter(arch=arch))
-        if len(hits) < limit:
+        many = CONSIDERED * max(limit, 0)
+        hits = self.search(signature, limit=many, where=ArchiveFilter(arch=arch))
+        if len(hits) < many:
             known = {hit.id for hit in hits}
-            hits += [hit for hit in self.search(signature, limit=limit + len(hits)) if hit.id not in known]
-        return hits[: max(limit, 0)]
+            hits += [hit for hit in self.search(signature, limit=many) if hit.id not in known]
+        return ranked(hits, arch, limit)
+
+    def replace(self, innovation: Innovation) -> None:
+        """Put an innovation in place of the entry of its id, better or not: what was measured last is what holds."""
+        line, entry_id = to_line(innovation), innovation_id(innovation)
+        entry = _entry(entry_id, innovation, line)
+        self._entries.upsert([entry], _vectors([entry.document], self._embedder))
+
+    def import_lines(self, lines: Iterable[str]) -> ImportReport:
+        """Keep what another archive's `lines` gave, as imports: their figures are not this machine's.
+
+        A line that is refused is reported by its number, and the rest goes in.
+        """
+        counts: Counter[str] = Counter()
+        refused: list[Refused] = []
+
+        def valid() -> Iterator[Innovation]:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    try:
+                        yield imported(line)
+                    except ArchiveError as error:
+                        refused.append(Refused(number, str(error)))
+
+        waiting = valid()
+        while page := list(islice(waiting, PAGE)):
+            counts.update(self._add_page(page))
+        return ImportReport(AddCounts(**counts), tuple(refused))
 
     def get(self, entry_id: str) -> Innovation | None:
         """The entry of this id, None where absent. Raises ArchiveError where its record is refused."""
@@ -162,7 +197,12 @@ class Archive:
 
     def lines(self) -> list[str]:
         """Every entry as a line of JSON that another archive's `add_lines` takes."""
-        return [str(entry.metadata[RECORD]) for page in self._entries.pages() for entry in page]
+        return list(self.written_lines())
+
+    def written_lines(self) -> Iterator[str]:
+        """As `lines`, one after the other; a page of entries is in memory at a time."""
+        for page in self._entries.pages():
+            yield from (str(entry.metadata[RECORD]) for entry in page)
 
     def stats(self) -> ArchiveStats:
         """Count the entries by operation, dtype, architecture, source of time and verification."""

@@ -22,6 +22,10 @@ from memory.records import SCHEMA_VERSION, DType, Innovation, Record
 SOURCE_HEAD = 1500
 """Characters of a kernel's source that take part in retrieval."""
 
+LONGEST_SOURCE = 1 << 20
+LONGEST_TEXT = 1 << 16
+"""Characters that an imported innovation may have."""
+
 CODE_BELOW = "---- source ----"
 
 
@@ -34,7 +38,8 @@ class ArchiveFilter:
     dtype: DType | None = None
     arch: str | None = None
     time_source: Literal["measured", "modelled"] | None = None
-    verification: Literal["trials", "soak"] | None = None
+    verification: Literal["trials", "soak", "refuted"] | None = None
+    origin: Literal["run", "import"] | None = None
 
     def equalities(self) -> dict[str, str]:
         """Metadata fields and the values that they must have."""
@@ -43,6 +48,7 @@ class ArchiveFilter:
             "arch": self.arch,
             "time_source": self.time_source,
             "verification": self.verification,
+            "origin": self.origin,
         }
         return {name: value for name, value in wanted.items() if value is not None}
 
@@ -71,6 +77,23 @@ class AddCounts:
     """Already there, with a time at least as good."""
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A line that an import left out."""
+
+    line: int
+    """From 1."""
+    why: str
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of a file's lines."""
+
+    counts: AddCounts
+    refused: tuple[Refused, ...]
+
+
 @dataclass
 class ArchiveStats:
     """How many entries the archive has, in total and by what they are."""
@@ -83,6 +106,7 @@ class ArchiveStats:
     by_arch: Counter[str] = field(default_factory=Counter)
     by_time_source: Counter[str] = field(default_factory=Counter)
     by_verification: Counter[str] = field(default_factory=Counter)
+    by_origin: Counter[str] = field(default_factory=Counter)
 
     def count(self, metadata: Mapping[str, object]) -> None:
         """Add one entry to the sums, by its metadata."""
@@ -96,6 +120,7 @@ class ArchiveStats:
         self.by_arch[str(metadata.get("arch"))] += 1
         self.by_time_source[str(metadata.get("time_source"))] += 1
         self.by_verification[str(metadata.get("verification"))] += 1
+        self.by_origin[str(metadata.get("origin"))] += 1
 
 
 def _this_version(version: int) -> int:
@@ -133,6 +158,24 @@ def from_line(line: str) -> Innovation:
         return StoredInnovation.model_validate_json(line).innovation
     except ValidationError as error:
         raise ArchiveError(f"an innovation is refused; archive it again from its run: {error}") from error
+
+
+def imported(line: str) -> Innovation:
+    """The innovation in a line of another archive, marked as unchecked. Raises ArchiveError where it is refused.
+
+    Its figures must be possible: a claim is not believed for being written down.
+    """
+    found = from_line(line)
+    origin = found.provenance
+    for name, value in (("best_us", found.best_us), ("speedup", found.speedup)):
+        if not value > 0:
+            raise ArchiveError(f"an innovation is refused: {name} is {value!r}, not above 0")
+    if len(found.program.source) > LONGEST_SOURCE or len(found.signature) + len(found.idea) > LONGEST_TEXT:
+        raise ArchiveError("an innovation is refused: its texts are longer than any that Warpsmith writes")
+    # Nor do its attempts: they would keep this machine from trying.
+    return found.model_copy(
+        update={"provenance": origin.model_copy(update={"origin": "import", "attempts": {}})}
+    )
 
 
 def document_of(innovation: Innovation) -> str:
@@ -173,6 +216,8 @@ def metadata_of(innovation: Innovation) -> dict[str, str | int | float | list[st
         "run_id": origin.run_id,
         "created": origin.created,
         "trials": origin.trials,
+        "origin": origin.origin,
+        "driver": origin.driver,
     }
     return {name: value for name, value in fields.items() if value != []}
 
@@ -180,11 +225,19 @@ def metadata_of(innovation: Innovation) -> dict[str, str | int | float | list[st
 def better(new: Innovation, old: Innovation) -> bool:
     """True where `new` should take the place of `old`, the same program on the same problem and architecture.
 
-    A measured time beats a modelled one, then a soak beats trials, then the lower time wins.
+    What was verified here beats an import and what was refuted, a measured time a modelled one, a soak trials; then the
+    lower time wins.
     """
     return _rank(new) < _rank(old)
 
 
-def _rank(innovation: Innovation) -> tuple[bool, bool, float]:
+def _rank(innovation: Innovation) -> tuple[bool, bool, bool, bool, float]:
     modelled = innovation.provenance.time_source == "modelled"
-    return modelled, innovation.verification != "soak", innovation.best_us
+    untrusted = innovation.verification == "refuted"
+    return (
+        untrusted,
+        innovation.provenance.origin == "import",
+        modelled,
+        innovation.verification != "soak",
+        innovation.best_us,
+    )

@@ -20,6 +20,12 @@ class Provenance(Record):
     versions: dict[str, str]
     trials: int
     """Random trials it passed."""
+    driver: str = ""
+    """The GPU and its driver's version as the driver reports them; empty on a simulator."""
+    origin: Literal["run", "import"] = "run"
+    """`import`: figures that another archive gave and nobody has checked here."""
+    attempts: dict[str, str] = {}
+    """What measuring it again said where it failed: place -> verdict and date."""
 
 
 class Innovation(Record):
@@ -42,7 +48,8 @@ class Innovation(Record):
     best_us: float
     speedup: float
     floor_fraction: float
-    verification: Literal["trials", "soak"]
+    verification: Literal["trials", "soak", "refuted"]
+    """`refuted`: it passed once and failed when it was measured again; its figures are history."""
     provenance: Provenance
 
 
