@@ -20,9 +20,8 @@ DTYPES = (DType.F32, DType.F32, DType.F32, DType.F16, DType.BF16, DType.F64)
 ARCHES = ("sm_90a", "sm_90a", "sm_90a", "sm_80", "sm_89", "sm_100a")
 TECHNIQUES = tuple(
     "vectorized loads,warp shuffles,shared memory tiles,double buffering,tensor cores,online pass,persistent blocks,"
-    "register blocking,split reduction,fused epilogue,channels-last,grid-stride loop,unrolled by four,async copies".split(
-        ","
-    )
+    "register blocking,split reduction,fused epilogue,channels-last,grid-stride loop,unrolled by four,"
+    "async copies".split(",")
 )
 SOURCE_BYTES = 4000
 HEADS = 997
@@ -85,9 +84,8 @@ def source_head(number: int) -> str:
             random.choice(OPERATIONS).strip("_"),
             random.choice(TECHNIQUES).replace(" ", "_"),
         )
-        lines.append(
-            f"  float {operation}_{random.randrange(999)} = {technique.replace('-', '_')}(x[threadIdx.x + {random.randrange(4096)}]);"
-        )
+        name, call = f"{operation}_{random.randrange(999)}", technique.replace("-", "_")
+        lines.append(f"  float {name} = {call}(x[threadIdx.x + {random.randrange(4096)}]);")
         size += len(lines[-1]) + 1
     return "\n".join([*lines, "}"])
 
@@ -114,7 +112,9 @@ class Remembering:
 
     def _vector(self, text: str) -> Vectors:
         if not text.lstrip().startswith('extern "C"'):
-            return self._embedder.embed([text])[0]
+            made: Vectors = self._embedder.embed([text])[0]
+            return made
         if text not in self._known:
             self._known[text] = self._embedder.embed([text])[0]
-        return self._known[text]
+        known: Vectors = self._known[text]
+        return known

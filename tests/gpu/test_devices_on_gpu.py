@@ -228,3 +228,17 @@ def test_a_step_that_cannot_be_captured_fails_alone(device: Device, tmp_path: Pa
         scaled_relu_program(buffers=buffers, steps=steps, replay=True), scaled_relu_case(tmp_path), device
     )
     assert np.array_equal(results(device, scaled_relu_program())["y"], expected())
+
+
+def test_programs_that_are_let_go_leave_no_host_memory_behind(device: Device, note: Note) -> None:
+    def load(first: int, count: int) -> int:
+        """Bytes resident after so many loaded programs, twenty of them different."""
+        for index in range(first, first + count):
+            source = KERNEL.replace("y[i] =", f"y[i] = {index % 20}.0f * 0.0f +")
+            assert np.array_equal(results(device, scaled_relu_program(source))["y"], expected())
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    before = load(0, 100)
+    grown = load(100, 300) - before
+    note(f"{grown / 300 / 1024:.1f} KiB a program")
+    assert grown < 300 * (20 << 10)

@@ -6,22 +6,24 @@ Here: the Device port over a GPU. Not here: what a forward checks (cuda_program)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import torch
 
-from memory.records import DType, Stage, Status, TensorSpec
+from memory.records import DType, Graph, Stage, Status, TensorSpec
 from tools.arrays import Array, numpy_dtype, torch_dtype
 from tools.binding import BoundKernel, BoundPlan
 from tools.devices.compiling import compile_plan
 from tools.devices.cuda_baselines import time_baselines
 from tools.devices.cuda_context import CudaContext
-from tools.devices.cuda_driver import LoadedKernel, SharedBytes, load_kernels
+from tools.devices.cuda_driver import CubinLoader, LoadedKernel, SharedBytes
 from tools.devices.cuda_plan import PlanRunner
 from tools.devices.cuda_program import CudaProgram
 from tools.devices.cuda_race import CudaTimer, race, time_alone
 from tools.devices.port import Baselines, CompileMode, Contest, Fault, Given, Loaded, Measured, Raced, Ran
+from tools.eager_graph import operations
 from tools.gpus import GpuSpec
 from tools.nvrtc import Compiled, NvrtcCompiler
 from tools.timing import TimingBudget
@@ -49,6 +51,7 @@ class CudaDevice:
         self._timer: CudaTimer | None = None
         self._last: CudaProgram | None = None
         """What was loaded last: a program is verified, then raced."""
+        self._eager: tuple[Graph, Callable[..., object]] | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +83,7 @@ class CudaDevice:
         compiled = compile_plan(self._nvrtc, plan, self.gpu)
         if isinstance(compiled, Fault):
             return compiled
-        kernels = self.context.guarded(lambda: _kernels(plan, compiled, self.context.index), Stage.COMPILE)
+        kernels = self.context.guarded(lambda: _kernels(plan, compiled, self.context.cubins), Stage.COMPILE)
         if isinstance(kernels, Fault):
             return kernels
         runner = PlanRunner(plan, kernels, self.context.launcher, self.context.device)
@@ -101,6 +104,7 @@ class CudaDevice:
     def release(self) -> None:
         """Forget the program loaded last and every upload, and hand the memory back."""
         self._last = None
+        self._eager = None
         self.context.uploads.clear()
         torch.cuda.empty_cache()
 
@@ -124,8 +128,15 @@ class CudaDevice:
         program = self.load(plan)
         if isinstance(program, Fault):
             return program
-        timed = lambda: race(program, contest, self.timer, self._budget)  # noqa: E731
+        eager = self._eager_of(contest.graph)
+        timed = lambda: race(program, contest, eager, self.timer, self._budget)  # noqa: E731
         return self.context.guarded(timed, Stage.TIMING)
+
+    def _eager_of(self, graph: Graph) -> Callable[..., object]:
+        """Made once for all candidates of a problem: torch.fx keeps the text of every module that it ever made."""
+        if self._eager is None or self._eager[0] is not graph:
+            self._eager = graph, operations(graph, self.context.device)
+        return self._eager[1]
 
     def baselines(self, contest: Contest, modes: tuple[CompileMode, ...]) -> Baselines:
         """Time eager PyTorch and torch.compile's modes; those that fail are absent. Raises: DeviceLost."""
@@ -137,7 +148,7 @@ class CudaDevice:
         return found
 
 
-def _kernels(plan: BoundPlan, compiled: Compiled | None, index: int) -> dict[str, LoadedKernel]:
+def _kernels(plan: BoundPlan, compiled: Compiled | None, cubins: CubinLoader) -> dict[str, LoadedKernel]:
     if compiled is None:
         return {}
     dynamic = dict.fromkeys(plan.entries, 0)
@@ -148,7 +159,7 @@ def _kernels(plan: BoundPlan, compiled: Compiled | None, index: int) -> dict[str
         entry: SharedBytes(compiled.resources[entry].static_shared_bytes, wanted)
         for entry, wanted in dynamic.items()
     }
-    return load_kernels(compiled.cubin, needs, index)
+    return cubins.load(compiled.cubin, needs)
 
 
 def _drawn(plan: BoundPlan) -> dict[str, Array]:

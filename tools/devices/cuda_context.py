@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 
 from memory.records import Stage, Status
-from tools.devices.cuda_driver import DriverError, Launcher, describe_gpu, set_up_context
+from tools.devices.cuda_driver import CubinLoader, DriverError, Launcher, describe_gpu, set_up_context
 from tools.devices.cuda_memory import UploadCache
 from tools.devices.faults import fault
 from tools.devices.library import LibraryFault
@@ -38,6 +38,7 @@ class CudaContext:
         self.index = index
         self.device = torch.device("cuda", index)
         self.launcher = Launcher(index)
+        self.cubins = CubinLoader(index)
         self.uploads = UploadCache(
             self.device, min(MAX_UPLOAD_BYTES, int(self.gpu.memory_bytes * UPLOAD_FRACTION))
         )

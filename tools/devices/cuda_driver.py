@@ -7,6 +7,7 @@ Invariant: `describe_gpu` creates no context, so that a coordinating process may
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,10 +47,15 @@ class DriverError(Exception):
 
 @dataclass(frozen=True)
 class LoadedKernel:
-    """A kernel in device memory. `handle` is cuda.core's object."""
+    """A kernel in device memory. `handle` is cuda.core's object; `owner` keeps its cubin loaded."""
 
     entry: str
     handle: Any
+    owner: LoadedCubin
+
+
+class LoadedCubin:
+    """Lives as long as one of its kernels."""
 
 
 @dataclass(frozen=True)
@@ -113,20 +119,50 @@ def set_up_context(index: int) -> None:
     _no_persisting_l2()
 
 
-def load_kernels(cubin: bytes, shared: Mapping[str, SharedBytes], index: int) -> dict[str, LoadedKernel]:
-    """The cubin's kernels by entry name; `shared`: what each needs.
+class CubinLoader:
+    """Loads cubins onto one GPU, and unloads those whose kernels are all gone: cuda.core 1.2 never does, and the driver
+    keeps some 100 KB of host memory for each.
 
-    Raises: DriverError where the driver refuses the cubin, an entry or that much shared memory.
+    Invariant: unloading happens where the next cubin is loaded, when nothing runs or is being captured, and never in
+    whichever place or thread the last kernel happened to be let go.
     """
-    from cuda.core import ObjectCode
 
-    with _as_driver_error("loading the cubin"):
-        code = ObjectCode.from_cubin(cubin)
-        loaded = {entry: LoadedKernel(entry, code.get_kernel(entry)) for entry in shared}
-    for entry, wanted in shared.items():
-        if wanted.static + wanted.dynamic > _DEFAULT_SHARED_BYTES:
-            _allow_shared(loaded[entry].handle, wanted.dynamic, index)
-    return loaded
+    def __init__(self, index: int, driver: Any = None) -> None:
+        """driver: cuda.bindings' module or one with its calls. Raises: ToolMissing without an NVIDIA driver."""
+        self._index = index
+        self._driver = driver or _driver()
+        self._gone: list[Any] = []
+
+    def load(self, cubin: bytes, shared: Mapping[str, SharedBytes]) -> dict[str, LoadedKernel]:
+        """The cubin's kernels by entry name; `shared`: what each needs.
+
+        Raises: DriverError where the driver refuses the cubin, an entry or that much shared memory.
+        """
+        from cuda.core import Kernel
+
+        self._unload_gone()
+        library = self._done(self._driver.cuLibraryLoadData(cubin, [], [], 0, [], [], 0), "loading the cubin")
+        owner = LoadedCubin()
+        # At the end of the process the driver takes everything back by itself.
+        weakref.finalize(owner, self._gone.append, library).atexit = False
+        loaded: dict[str, LoadedKernel] = {}
+        for entry, wanted in shared.items():
+            found = self._done(self._driver.cuLibraryGetKernel(library, entry.encode()), f"finding {entry}")
+            loaded[entry] = LoadedKernel(entry, Kernel.from_handle(int(found)), owner)
+            if wanted.static + wanted.dynamic > _DEFAULT_SHARED_BYTES:
+                _allow_shared(loaded[entry].handle, wanted.dynamic, self._index)
+        return loaded
+
+    def _unload_gone(self) -> None:
+        while self._gone:
+            # A context that is beyond use refuses; the load that follows says so.
+            self._driver.cuLibraryUnload(self._gone.pop())
+
+    def _done(self, returned: tuple[Any, Any], doing: str) -> Any:
+        status, value = returned
+        if int(status) != 0:
+            raise DriverError(f"{doing}: {status}")
+        return value
 
 
 def scalar(ctype: ScalarType, value: int | float) -> np.generic:

@@ -26,7 +26,6 @@ from tools.devices.cuda_replay import Replayed
 from tools.devices.faults import modified
 from tools.devices.port import Contest, Fault, Given, Measured, Raced
 from tools.devices.simulated_memory import POISON
-from tools.eager_graph import operations
 from tools.timing import Samples, TimingBudget, interleave, median_interval, ratio_interval
 
 MAX_SETS = 3
@@ -162,10 +161,18 @@ class Course:
         return InputSet(memory, base, uploads)
 
 
-def race(program: CudaProgram, contest: Contest, timer: CudaTimer, budget: TimingBudget) -> Raced | Fault:
-    """Time the plan and eager in turn. Raises: WarpsmithError where eager cannot run; what a forward raises."""
+def race(
+    program: CudaProgram,
+    contest: Contest,
+    eager: Callable[..., object],
+    timer: CudaTimer,
+    budget: TimingBudget,
+) -> Raced | Fault:
+    """Time the plan and eager, which is the contest's graph as a callable, in turn.
+
+    Raises: WarpsmithError where eager cannot run; what a forward raises.
+    """
     course = Course(program, contest.givens)
-    eager = operations(contest.graph, program.context.device)
     names = (*contest.graph.inputs, *(entry.value for entry in contest.graph.state))
     arguments = [course.given(index, names) for index in range(len(course.sets))]
     with torch.no_grad():
