@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
+from types import ModuleType
 from typing import TypeVar
 
 from memory.errors import BadInput, DiskFull, OutOfDeviceMemory, ToolMissing, WarpsmithError, WorkerLost
@@ -90,7 +93,8 @@ class WorkerProcess:
         _let_allocations_grow()
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, spec), daemon=True)
-        self._process.start()
+        with _nameless_main():
+            self._process.start()
         theirs.close()
         self._ready = False
         self._case: Case | None = None
@@ -146,6 +150,22 @@ class WorkerProcess:
         if isinstance(greeting, WorkerFailure):
             raise greeting.error("starting a worker")
         self._ready = True
+
+
+_STARTING = threading.Lock()
+
+
+@contextmanager
+def _nameless_main() -> Iterator[None]:
+    """Keep a started process from importing the program's main module again, which multiprocessing otherwise does: 100
+    MiB in each where that imports a command line, a page or a benchmark. What our processes serve lies elsewhere."""
+    with _STARTING:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 def _let_allocations_grow() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -55,6 +57,9 @@ def answer(connection: Connection, start: str) -> None:
             os._exit(3)
         if question == "hang":
             time.sleep(600)
+        if question == "heavy":
+            connection.send("heavy" in sys.modules)
+            continue
         if question == "allocator":
             connection.send([os.environ.get(name) for name in ALLOCATOR_SETTINGS])
             continue
@@ -160,3 +165,34 @@ def test_collecting_garbage_copies_nothing_of_what_forked_processes_share(case: 
     private_kib, whole_kib = found
     assert whole_kib > 100 << 10, "it inherits nothing worth sharing"
     assert private_kib < 20 << 10
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_a_process_imports_nothing_of_the_program_that_starts_it(tmp_path: Path, forked: bool) -> None:
+    (tmp_path / "heavy.py").write_text("")
+    main = tmp_path / "main.py"
+    main.write_text(
+        f"""
+import sys
+from pathlib import Path
+import heavy
+from tests.cases import scaled_relu_case
+from tests.tools.test_worker_process import answer
+from tools.worker_process import WorkerProcess
+
+if __name__ == "__main__":
+    process = WorkerProcess(answer, "", forked={forked})
+    print(process.ask(scaled_relu_case(Path(sys.argv[1])), "heavy", 60.0))
+    process.kill()
+    print(sys.modules["__main__"].heavy.__name__)
+"""
+    )
+    ran = subprocess.run(
+        [sys.executable, main, tmp_path / "case"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert ran.stdout.split("\n")[:2] == ["False", "heavy"]
