@@ -1,4 +1,4 @@
-"""How fast and how large the archive is with many entries: `python -m benchmarks.archive.scale FOLDER --entries 100000`.
+"""How fast and large an archive of many entries is: `python -m benchmarks.archive.scale FOLDER --entries 100000`.
 
 Fills the folder with made-up innovations where it lacks them (about 5 ms each), then measures in a process of its own:
 opening, the first search, filtered searches for the best 8 with the embedding of their words, memory, and how many of
@@ -58,11 +58,7 @@ def fill(folder: Path, entries: int) -> float:
         for number, row in enumerate(_pages(rows, 500), start=have // 500 + 1):
             archive.add_all(row)
             if number % 20 == 0:
-                print(
-                    f"{number * 500} entries, {time.perf_counter() - began:.0f} s",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                sys.stderr.write(f"{number * 500} entries, {time.perf_counter() - began:.0f} s\n")
     return time.perf_counter() - began
 
 
@@ -191,7 +187,7 @@ def main() -> None:
         "disk_mib": sum(f.stat().st_size for f in given.folder.rglob("*") if f.is_file()) >> 20,
     }
     text = json.dumps(result, indent=2) + "\n"
-    print(text, end="")
+    sys.stdout.write(text)
     if given.out:
         given.out.write_text(text)
 

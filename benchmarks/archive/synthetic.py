@@ -18,11 +18,21 @@ OPERATIONS = tuple(
 )
 DTYPES = (DType.F32, DType.F32, DType.F32, DType.F16, DType.BF16, DType.F64)
 ARCHES = ("sm_90a", "sm_90a", "sm_90a", "sm_80", "sm_89", "sm_100a")
-TECHNIQUES = tuple(
-    "vectorized loads,warp shuffles,shared memory tiles,double buffering,tensor cores,online pass,persistent blocks,"
-    "register blocking,split reduction,fused epilogue,channels-last,grid-stride loop,unrolled by four,async copies".split(
-        ","
-    )
+TECHNIQUES = (
+    "vectorized loads",
+    "warp shuffles",
+    "shared memory tiles",
+    "double buffering",
+    "tensor cores",
+    "online pass",
+    "persistent blocks",
+    "register blocking",
+    "split reduction",
+    "fused epilogue",
+    "channels-last",
+    "grid-stride loop",
+    "unrolled by four",
+    "async copies",
 )
 SOURCE_BYTES = 4000
 HEADS = 997
