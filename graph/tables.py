@@ -233,8 +233,8 @@ def import_table(report: ImportReport) -> RenderableType:
     """What became of a file's records."""
     counts = report.counts
     return (
-        f"{counts.added} added, {counts.replaced} replaced, {counts.kept} known already, {len(report.refused)} refused. "
-        "Imported figures are another machine's."
+        f"{counts.added} added, {counts.replaced} replaced, {counts.kept} known already, "
+        f"{len(report.refused)} refused. Imported figures are another machine's."
     )
 
 

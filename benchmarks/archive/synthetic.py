@@ -91,13 +91,9 @@ def source_head(number: int) -> str:
     lines = ['extern "C" __global__ void k(const float* __restrict__ x, float* __restrict__ y) {']
     size = len(lines[0])
     while size < SOURCE_BYTES:
-        operation, technique = (
-            random.choice(OPERATIONS).strip("_"),
-            random.choice(TECHNIQUES).replace(" ", "_"),
-        )
-        lines.append(
-            f"  float {operation}_{random.randrange(999)} = {technique.replace('-', '_')}(x[threadIdx.x + {random.randrange(4096)}]);"
-        )
+        operation, technique = random.choice(OPERATIONS).strip("_"), random.choice(TECHNIQUES)
+        name, call = f"{operation}_{random.randrange(999)}", technique.replace(" ", "_").replace("-", "_")
+        lines.append(f"  float {name} = {call}(x[threadIdx.x + {random.randrange(4096)}]);")
         size += len(lines[-1]) + 1
     return "\n".join([*lines, "}"])
 
@@ -120,7 +116,7 @@ class Remembering:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder."""
-        return np.stack([self._vector(text) for text in texts])
+        return np.array([self._vector(text) for text in texts], dtype=np.float32)
 
     def _vector(self, text: str) -> Vectors:
         if not text.lstrip().startswith('extern "C"'):
