@@ -120,7 +120,8 @@ class Remembering:
 
     def _vector(self, text: str) -> Vectors:
         if not text.lstrip().startswith('extern "C"'):
-            return self._embedder.embed([text])[0]
+            fresh: Vectors = self._embedder.embed([text])[0]
+            return fresh
         if text not in self._known:
             self._known[text] = self._embedder.embed([text])[0]
         return self._known[text]
