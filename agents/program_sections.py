@@ -115,9 +115,10 @@ def neighbours_section(neighbours: Sequence[Neighbour]) -> str:
 
 def _neighbour(neighbour: Neighbour) -> str:
     found = neighbour.innovation
+    unchecked = ", imported and not checked on this machine" if found.provenance.origin == "import" else ""
     head = (
         f"Innovation {neighbour.id[:8]}: {found.speedup:.2f}x over eager on {found.arch} "
-        f"({found.provenance.time_source}), {found.floor_fraction:.0%} of its floor, similarity "
+        f"({found.provenance.time_source}{unchecked}), {found.floor_fraction:.0%} of its floor, similarity "
         f"{neighbour.similarity:.2f}.\n"
         + material(
             "what it did",

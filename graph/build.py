@@ -157,9 +157,13 @@ def checkpoints_path(settings: Settings) -> Path:
 @contextmanager
 def open_archive(settings: Settings) -> Iterator[Archive]:
     """The innovation archive: a Chroma server where one is named, else a folder under `home`."""
-    where = settings.archive_server or prepare_home(settings) / "archive"
-    with Archive.open(where, HashEmbedder()) as archive:
+    with Archive.open(archive_location(settings), HashEmbedder()) as archive:
         yield archive
+
+
+def archive_location(settings: Settings) -> str | Path:
+    """A server's URL, or a folder under `home`, which is prepared."""
+    return settings.archive_server or prepare_home(settings) / "archive"
 
 
 def require_archive(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from memory.records import Innovation, Problem, Profile, Program, Provenance, Ru
 from memory.signature import problem_operations, problem_signature
 from memory.store import Store
 from tools.export import ExportReport, export_module, write_export
+from tools.machine import gpus_present
 
 
 def run_status(state: RunState) -> RunStatus:
@@ -36,6 +37,12 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "not installed as a package"
+
+
+def driver_of(settings: Settings) -> str:
+    """The GPU and its driver's version as the driver reports them; empty on a simulator."""
+    present = gpus_present() if settings.on_gpu else ()
+    return present[settings.gpu_index] if settings.gpu_index < len(present) else ""
 
 
 def passed_timing(member: Member) -> tuple[Timing, Profile]:
@@ -79,6 +86,7 @@ def archive_winner(member: Member, state: RunState, context: RunContext) -> str:
             time_source=timing.source,
             created=context.now().isoformat(timespec="seconds"),
             versions=versions(),
+            driver=driver_of(context.settings),
             trials=state.trials + len(context.case.trials),
         ),
     )

@@ -14,7 +14,7 @@ from rich.text import Text
 from agents.schemas import short_id
 from graph.lineage import LineageStep
 from graph.summary import IN_REVIEW, LEFT, Summary
-from memory.archive_entry import ArchiveStats, Hit
+from memory.archive_entry import ArchiveStats, Hit, ImportReport
 from memory.events import AgentEvent, EvaluatedCandidate, Spend
 from memory.records import Candidate, Evaluation, Run, RunStatus, Status
 
@@ -219,7 +219,9 @@ def hits_table(hits: Sequence[Hit]) -> RenderableType:
     for hit in hits:
         i = hit.innovation
         where = f"{i.dtype.value}, {i.arch}, {i.floor_fraction:.0%} of floor"
-        times = f"{i.speedup:.2f}× ({i.provenance.time_source})"
+        imported = ", imported" if i.provenance.origin == "import" else ""
+        refuted = ", refuted since" if i.verification == "refuted" else ""
+        times = f"{i.speedup:.2f}× ({i.provenance.time_source}{imported}{refuted})"
         lines.append(
             Text.assemble(f"{hit.similarity:.2f}  ", (i.problem_name, "bold"), f"  {times}; {where}")
         )
@@ -227,12 +229,21 @@ def hits_table(hits: Sequence[Hit]) -> RenderableType:
     return Group(Text("likeness, problem, speedup", style="italic"), *lines)
 
 
+def import_table(report: ImportReport) -> RenderableType:
+    """What became of a file's records."""
+    counts = report.counts
+    return (
+        f"{counts.added} added, {counts.replaced} replaced, {counts.kept} known already, "
+        f"{len(report.refused)} refused. Imported figures are another machine's."
+    )
+
+
 def archive_table(stats: ArchiveStats) -> RenderableType:
     """Counts of the archive."""
     table = Table(
         title=f"{stats.total} innovation{'s' * (stats.total != 1)}", title_justify="left", show_header=False
     )
-    for name in ("by_operation", "by_dtype", "by_arch", "by_time_source", "by_verification"):
+    for name in ("by_operation", "by_dtype", "by_arch", "by_time_source", "by_verification", "by_origin"):
         counter = getattr(stats, name)
         table.add_row(
             name.removeprefix("by_").replace("_", " "),

@@ -233,9 +233,9 @@ def better(new: Innovation, old: Innovation) -> bool:
 
 def _rank(innovation: Innovation) -> tuple[bool, bool, bool, bool, float]:
     modelled = innovation.provenance.time_source == "modelled"
-    untrusted = innovation.verification == "refuted"
+    refuted = innovation.verification == "refuted"
     return (
-        untrusted,
+        refuted,
         innovation.provenance.origin == "import",
         modelled,
         innovation.verification != "soak",

@@ -29,7 +29,7 @@ VERSION = 1
 COARSE = 256
 EXACT = 2000
 """Entries that are compared by their whole vectors at once."""
-RERANKED = 1000
+RERANKED = 800
 BLOCK = 4096
 """Rows that memory is taken for at a time."""
 TIMEOUT_S = 30.0
@@ -140,7 +140,8 @@ class FacetIndex:
         """
         slots = self._matching(equal, contains)
         if len(slots) > EXACT and not exact:
-            rough = np.concatenate([block @ folded(vector[None])[0] for block in self._rough])[slots]
+            short = folded(vector[None])[0]
+            rough = np.concatenate([block @ short for block in self._rough])[slots]
             most = max(RERANKED, limit)
             if len(slots) > most:
                 slots = slots[np.argpartition(-rough, most)[:most]]

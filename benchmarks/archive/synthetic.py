@@ -18,10 +18,21 @@ OPERATIONS = tuple(
 )
 DTYPES = (DType.F32, DType.F32, DType.F32, DType.F16, DType.BF16, DType.F64)
 ARCHES = ("sm_90a", "sm_90a", "sm_90a", "sm_80", "sm_89", "sm_100a")
-TECHNIQUES = tuple(
-    "vectorized loads,warp shuffles,shared memory tiles,double buffering,tensor cores,online pass,persistent blocks,"
-    "register blocking,split reduction,fused epilogue,channels-last,grid-stride loop,unrolled by four,"
-    "async copies".split(",")
+TECHNIQUES = (
+    "vectorized loads",
+    "warp shuffles",
+    "shared memory tiles",
+    "double buffering",
+    "tensor cores",
+    "online pass",
+    "persistent blocks",
+    "register blocking",
+    "split reduction",
+    "fused epilogue",
+    "channels-last",
+    "grid-stride loop",
+    "unrolled by four",
+    "async copies",
 )
 SOURCE_BYTES = 4000
 HEADS = 997
@@ -80,11 +91,8 @@ def source_head(number: int) -> str:
     lines = ['extern "C" __global__ void k(const float* __restrict__ x, float* __restrict__ y) {']
     size = len(lines[0])
     while size < SOURCE_BYTES:
-        operation, technique = (
-            random.choice(OPERATIONS).strip("_"),
-            random.choice(TECHNIQUES).replace(" ", "_"),
-        )
-        name, call = f"{operation}_{random.randrange(999)}", technique.replace("-", "_")
+        operation, technique = random.choice(OPERATIONS).strip("_"), random.choice(TECHNIQUES)
+        name, call = f"{operation}_{random.randrange(999)}", technique.replace(" ", "_").replace("-", "_")
         lines.append(f"  float {name} = {call}(x[threadIdx.x + {random.randrange(4096)}]);")
         size += len(lines[-1]) + 1
     return "\n".join([*lines, "}"])
@@ -108,13 +116,12 @@ class Remembering:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See Embedder."""
-        return np.stack([self._vector(text) for text in texts])
+        return np.array([self._vector(text) for text in texts], dtype=np.float32)
 
     def _vector(self, text: str) -> Vectors:
         if not text.lstrip().startswith('extern "C"'):
-            made: Vectors = self._embedder.embed([text])[0]
-            return made
+            fresh: Vectors = self._embedder.embed([text])[0]
+            return fresh
         if text not in self._known:
             self._known[text] = self._embedder.embed([text])[0]
-        known: Vectors = self._known[text]
-        return known
+        return self._known[text]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.archive_entry import Hit
 from memory.ranking import DIVERSITY, GAIN_WEIGHT, ranked, sameness, worth
+from memory.records import Innovation
 from tests import strategies
 from tests.memory import made
+
+SLOW = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=30)
+"""Making innovations takes most of the time."""
 
 HITS = st.lists(
     st.builds(
@@ -28,6 +32,7 @@ def hit(name: str, similarity: float, **changes: object) -> Hit:
     return Hit(name, found, similarity)
 
 
+@SLOW
 @given(hits=HITS, limit=st.integers(0, 10))
 def test_it_chooses_among_the_hits_each_once_and_no_more_than_asked(hits: list[Hit], limit: int) -> None:
     found = ranked(hits, "sm_90a", limit)
@@ -37,22 +42,24 @@ def test_it_chooses_among_the_hits_each_once_and_no_more_than_asked(hits: list[H
     assert all(h in fit for h in found)
 
 
+@SLOW
 @given(hits=HITS, limit=st.integers(1, 10))
 def test_the_order_given_changes_nothing_and_more_asked_only_adds(hits: list[Hit], limit: int) -> None:
     assert ranked(hits, "sm_90a", limit) == ranked(hits[::-1], "sm_90a", limit)
     assert ranked(hits, "sm_90a", limit + 1)[:limit] == ranked(hits, "sm_90a", limit)
 
 
+@SLOW
 @given(hits=HITS)
 def test_gain_adds_at_most_its_weight_and_never_takes(hits: list[Hit]) -> None:
     for found in hits:
         assert found.similarity <= worth(found, found.innovation.arch) <= found.similarity + GAIN_WEIGHT
 
 
+@SLOW
 @given(one=strategies.innovations, other=strategies.innovations)
-def test_sameness_is_a_share_and_the_same_either_way(one: object, other: object) -> None:
-    assert isinstance(one, type(other))
-    assert 0.0 <= sameness(one, other) == sameness(other, one) <= 1.0  # type: ignore[arg-type]
+def test_sameness_is_a_share_and_the_same_either_way(one: Innovation, other: Innovation) -> None:
+    assert 0.0 <= sameness(one, other) == sameness(other, one) <= 1.0
 
 
 def test_of_two_alike_the_one_that_gained_more_on_this_architecture_comes_first() -> None:
