@@ -56,7 +56,7 @@ def _draw_list() -> None:
     if not runs:
         nothing_yet(f"There is no page {at} of {total} runs.", "The newest are on the first page.")
     for run in runs:
-        _draw_line(find_summary(run, store(), settings()), run)
+        _draw_line(_ended(run) if run.status.ended else find_summary(run, store(), settings()), run)
     last = -(-total // LISTED)
     if last > 1:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -65,6 +65,12 @@ def _draw_list() -> None:
             st.caption(f"page {at} of {last}, {total} runs", width="content")
             if at < last:
                 link("runs", "Older", icon=":material/chevron_right:", page=str(at + 1))
+
+
+@st.cache_data(show_spinner=False, max_entries=200, hash_funcs={Run: Run.model_dump_json})
+def _ended(run: Run) -> Summary:
+    """Of a run that has ended: it changes no more, unless its record does."""
+    return find_summary(run, store(), settings())
 
 
 def _draw_line(summary: Summary, run: Run) -> None:
