@@ -11,12 +11,12 @@ REGISTERED: dict[str, Page] = {}
 """Pages by name, as `ui.navigation` made them; the same for every viewer."""
 
 
-def link(page: str, label: str, *, icon: str | None = None, **query: str) -> None:
+def link(page: str, label: str, /, *, icon: str | None = None, **query: str) -> None:
     """Draw a link to a page, such as `link("lineage", "its family", run=run.id, candidate=candidate.id)`."""
     st.page_link(REGISTERED[page], label=label, icon=icon, query_params=query)
 
 
-def go(page: str, **query: str) -> NoReturn:
+def go(page: str, /, **query: str) -> NoReturn:
     """Leave for a page."""
     st.switch_page(REGISTERED[page], query_params=query)
 
