@@ -15,7 +15,8 @@ from graph.curves import CurvePoint, Level
 from memory.records import Status
 from memory.store_views import GenerationLine, IslandLine
 
-_HEIGHT = 320
+_HEIGHT, _TALL = 320, 420
+"""Pixels; the taller plot has the longer legend."""
 _BEST, _OTHER, _GOOD, _PLAIN = "#3b82f6", "#94a3b8", "#16a34a", "#9ca3af"
 _LEVELS = ("#f59e0b", "#a855f7", "#ec4899", "#16a34a")
 _FAILED = ("#14b8a6", "#f97316", "#eab308", "#a855f7", "#ec4899", "#0ea5e9", "#78716c", "#ef4444", "#f43f5e")
@@ -30,7 +31,7 @@ def draw_course(
     points: Sequence[CurvePoint], compared: Sequence[Level], eager_us: float, *, speedup: bool
 ) -> None:
     """Best time, or speedup over eager PyTorch, by generation, with the floor and the baselines as lines."""
-    unit = "speedup over eager PyTorch" if speedup else "µs"
+    unit = "speedup over eager" if speedup else "µs"
 
     def shown(us: float) -> float:
         return eager_us / us if speedup else us
@@ -48,7 +49,7 @@ def draw_course(
     colour = alt.Color(
         "what:N", title=None, sort=None,
         scale=alt.Scale(domain=names, range=[_BEST, _OTHER, *_LEVELS[-len(compared):]]),
-        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
+        legend=alt.Legend(orient="bottom", columns=1, labelLimit=300),
     )  # fmt: skip
     y = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=True))
     tips = [alt.Tooltip("what:N", title=" "), alt.Tooltip("value:Q", title=unit, format=".4g")]
@@ -161,7 +162,7 @@ def _chart(rows: str) -> alt.Chart:
 def _draw(
     chart: alt.Chart | alt.LayerChart | alt.FacetChart, key: str, **rows: Sequence[Mapping[str, object]]
 ) -> None:
-    spec = chart.properties(height=_HEIGHT).to_dict(validate=False)
+    spec = chart.properties(height=_TALL if key == "course" else _HEIGHT).to_dict(validate=False)
     st.vega_lite_chart(
         {**spec, "datasets": {name: [*found] for name, found in rows.items()}}, key=f"chart {key}"
     )
