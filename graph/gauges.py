@@ -10,7 +10,6 @@ from pathlib import Path
 from graph.interrupts import descendants
 from graph.session import checkpointed
 from graph.settings import Settings, settings_from_run
-from graph.summary import policy_hash
 from memory.records import Run
 from memory.store import Store
 
@@ -35,15 +34,19 @@ class Gauge:
         return None if not self.cap else min(self.used / self.cap, 1.0)
 
 
-def gauges(run: Run, store: Store, settings: Settings, worker: int | None) -> tuple[Gauge, ...]:
-    """Wall time, device seconds, evaluations, tokens, cost, and memory while a process is at work."""
+def gauges(
+    run: Run, store: Store, settings: Settings, worker: int | None, *, judged: int
+) -> tuple[Gauge, ...]:
+    """Wall time, device seconds, evaluations, tokens, cost, and memory while a process is at work.
+
+    judged: the run's candidates with a verdict; who asks for gauges has counted them.
+    """
     kept = settings_from_run(run.settings)
     given = given_limits(worker) if worker is not None else {}
     wall_cap = given.get("--budget-s", kept.wall_s)
     state = checkpointed(run, settings)
     spent_s, first = (state.spent_s, state.first_evaluation) if state is not None else (0.0, 0)
     device_s = store.device_seconds(run.id, after=first)
-    judged = store.counts(run.id, policy_hash=policy_hash(run)).evaluated
     spend = store.spend(run.id)
     unpriced = f"{spend.unpriced} calls have no known price" if spend.unpriced else ""
     found = [

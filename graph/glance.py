@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graph.gauges import given_limits
 from graph.runner import Runner
 from graph.session import standing
 from graph.settings import Settings, settings_from_run
@@ -66,9 +67,15 @@ def glance(run: Run, store: Store, settings: Settings, runner: Runner, *, decisi
         status=status,
         worker=worker,
         generation=store.generation(run.id),
-        generations=settings_from_run(run.settings).generations,
+        generations=_generations(run, worker),
         evaluations=counts.evaluated,
         by_status={kind.value: number for kind, number in sorted(counts.by_status.items())},
         best=best,
         decisions=tuple(store.last_events(run.id, limit=decisions, roles=_TOLD_ROLES)),
     )
+
+
+def _generations(run: Run, worker: int | None) -> int:
+    """At most; a process that was given another limit goes by that."""
+    given = given_limits(worker) if worker is not None else {}
+    return int(given.get("--generations", settings_from_run(run.settings).generations))

@@ -6,7 +6,7 @@ Invariant: nothing here reads more records into memory than it returns.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,11 +25,10 @@ SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), e.status, COUNT(*)
 GROUP BY 1, 2
 """
 FAILURES = f"""
-SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), json_extract(e.body, '$.stage'), COUNT(*)
+SELECT CAST(json_extract(c.body, '$.generation') AS INTEGER), json_extract(e.body, '$.stage')
 {EVALUATED} AND e.status <> 'passed'
-GROUP BY 1, 2
 """
-"""Apart from BY_GENERATION: SQLite would carry every verdict's body through one sort."""
+"""Apart from BY_GENERATION and not grouped: SQLite would carry the verdicts' bodies through the sort."""
 BY_ISLAND = f"""
 SELECT CAST(json_extract(c.body, '$.island') AS INTEGER) AS island, COUNT(*), SUM(e.status = 'passed'),
     MIN(e.median_us)
@@ -120,8 +119,9 @@ class StoreViews(StoreReader):
         for row in self._database.rows(BY_GENERATION, run_id, policy_hash):
             groups[int(str(row[0]))].append(row[1:])
         failed_at: dict[int, dict[Stage, int]] = defaultdict(dict)
-        for generation, stage, count in self._database.rows(FAILURES, run_id, policy_hash):
-            failed_at[int(str(generation))][Stage(str(stage))] = int(str(count))
+        failures = Counter(self._database.rows(FAILURES, run_id, policy_hash))
+        for (generation, stage), count in failures.items():
+            failed_at[int(str(generation))][Stage(str(stage))] = count
         lines: list[GenerationLine] = []
         best: float | None = None
         for number, found in sorted(groups.items()):

@@ -59,20 +59,22 @@ def _first_page() -> None:
 
 
 def _draw_filter() -> tuple[Filter, Order]:
-    first, second, third, fourth, fifth = st.columns([3, 2, 2, 2, 4])
     verdicts = [_ANY, *(status.value.replace("_", " ") for status in Status), _UNJUDGED]
-    verdict = first.selectbox("Verdict", verdicts, on_change=_first_page)
-    order = second.selectbox("Order", list(_ORDERS), on_change=_first_page)
-    generation = third.number_input(
-        "Generation", min_value=1, value=None, placeholder="any", on_change=_first_page
-    )
-    island = fourth.number_input("Island", min_value=1, value=None, placeholder="any", on_change=_first_page)
-    text = fifth.text_input("Words in its idea or id", on_change=_first_page)
+    with st.container(horizontal=True):
+        verdict = st.selectbox("Verdict", verdicts, width=180, on_change=_first_page)
+        order = st.selectbox("Order", list(_ORDERS), width=160, on_change=_first_page)
+        generation = st.number_input(
+            "Generation", min_value=0, value=None, placeholder="any", width=130, on_change=_first_page
+        )
+        island = st.number_input(
+            "Island", min_value=0, value=None, placeholder="any", width=130, on_change=_first_page
+        )
+        text = st.text_input("Words in its idea or id", width=200, on_change=_first_page)
     return Filter(
         status=None if verdict in (_ANY, _UNJUDGED) else Status(verdict.replace(" ", "_")),
         unjudged=verdict == _UNJUDGED,
-        island=int(island) - 1 if island is not None else None,
-        generation=int(generation) - 1 if generation is not None else None,
+        island=int(island) if island is not None else None,
+        generation=int(generation) if generation is not None else None,
         text=text,
     ), _ORDERS[order]
 
@@ -81,8 +83,8 @@ def _columns(rows: tuple[EvaluatedCandidate, ...]) -> dict[str, list[object]]:
     timings = [row.evaluation.timing if row.evaluation else None for row in rows]
     return {
         "candidate": [short_id(row.candidate.id) for row in rows],
-        "generation": [row.candidate.generation + 1 for row in rows],
-        "island": [row.candidate.island + 1 for row in rows],
+        "generation": [row.candidate.generation for row in rows],
+        "island": [row.candidate.island for row in rows],
         "verdict": [
             row.evaluation.status.value.replace("_", " ") if row.evaluation else _UNJUDGED for row in rows
         ],

@@ -80,7 +80,7 @@ def _resume(run: Run, wall_s: float, generations: int) -> str:
 
 def _draw_hint(run: Run) -> None:
     with st.form("hint", border=False, clear_on_submit=True):
-        field, button = st.columns([4, 1], vertical_alignment="bottom")
+        field, button = st.columns([3, 1], vertical_alignment="bottom")
         text = field.text_input(
             "A hint for its models"
             if uses_models(run.settings)
@@ -88,7 +88,7 @@ def _draw_hint(run: Run) -> None:
             placeholder="try one block per row, and keep the row in registers",
             max_chars=2_000,
         )
-        if button.form_submit_button("Give it", icon=":material/lightbulb:", width="stretch"):
+        if button.form_submit_button("Give", icon=":material/lightbulb:", width="stretch"):
             _try(run, lambda: give_hint(store().run(run.id), text, store()))
 
 

@@ -27,7 +27,7 @@ LISTED = 20
 """Runs on one page of the list."""
 LARGE = 3_000
 """Candidates from which on plots are drawn again less often: each drawing reads as many rows."""
-_POLL_S, _LARGE_POLL_S = 1.0, 10.0
+_POLL_S, _TABLE_POLL_S, _LARGE_POLL_S = 1.0, 5.0, 10.0
 
 
 def page() -> None:
@@ -56,7 +56,7 @@ def _draw_list() -> None:
     if not runs:
         nothing_yet(f"There is no page {at} of {total} runs.", "The newest are on the first page.")
     for run in runs:
-        _draw_line(find_summary(run, store(), settings()), run)
+        _draw_line(_ended(run) if run.status.ended else find_summary(run, store(), settings()), run)
     last = -(-total // LISTED)
     if last > 1:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -65,6 +65,12 @@ def _draw_list() -> None:
             st.caption(f"page {at} of {last}, {total} runs", width="content")
             if at < last:
                 link("runs", "Older", icon=":material/chevron_right:", page=str(at + 1))
+
+
+@st.cache_data(show_spinner=False, max_entries=200, hash_funcs={Run: Run.model_dump_json})
+def _ended(run: Run) -> Summary:
+    """Of a run that has ended: it changes no more, unless its record does."""
+    return find_summary(run, store(), settings())
 
 
 def _draw_line(summary: Summary, run: Run) -> None:
@@ -114,7 +120,7 @@ def _draw_one(run: Run) -> None:
     large = store().count_candidates(run.id) > LARGE
     poll_s = _LARGE_POLL_S if large else _POLL_S
     st.fragment(_draw_course, run_every=poll_s if at_work else None)(run)
-    st.fragment(draw_candidates)(run)
+    st.fragment(draw_candidates, run_every=max(poll_s, _TABLE_POLL_S) if at_work else None)(run)
 
 
 def _draw_now(run: Run, at_work: bool) -> None:
@@ -144,9 +150,10 @@ def _draw_ending(seen: Glance) -> None:
 def _draw_course(run: Run) -> None:
     """Gauges and plots."""
     with telling_errors():
-        _draw_gauges(gauges(store().run(run.id), store(), settings(), runner().worker(run.id)))
         judged_under = policy_hash(run)
         lines = store().by_generation(run.id, policy_hash=judged_under)
+        judged, worker = sum(line.judged for line in lines), runner().worker(run.id)
+        _draw_gauges(gauges(store().run(run.id), store(), settings(), worker, judged=judged))
         if not lines:
             nothing_yet("No candidate has been written yet.", "Plots appear with the first generation.")
             return
@@ -186,10 +193,8 @@ def _draw_gauges(found: tuple[Gauge, ...]) -> None:
     for row in (found[:3], found[3:]):
         for column, gauge in zip(st.columns(3, gap="medium"), row, strict=False):
             with column:
-                text = f"**{gauge.name}** {plain(gauge.text)}"
+                st.markdown(f"**{gauge.name}** {plain(gauge.text)}")
                 if gauge.share is not None:
-                    st.progress(gauge.share, text=text)
-                else:
-                    st.markdown(text)
+                    st.progress(gauge.share)
                 if gauge.note:
                     st.caption(plain(gauge.note))
