@@ -38,7 +38,10 @@ def not_verified(row: EvaluatedCandidate, run: Run, store: Store) -> tuple[str, 
     if (twin := store.twin(run.problem_hash)) is not None:
         own = shapes(store.problem(run.problem_hash))
         parts.append(f"most trials ran at reduced shapes ({shapes(twin)}), not at {own}")
-    if run.best_candidate != row.candidate.id:
+    said = [event.decision for event in events_on(row.candidate.id, run, store, ("critic",))]
+    if not any(
+        text.startswith("passed ") for text in said
+    ):  # a winner that waits for review has passed them too
         parts.append("the further random trials that only a winner goes through")
     parts.append("other shapes and dtypes, and gradients: the export runs the original module there")
     return tuple(parts)

@@ -321,7 +321,7 @@ class ChromaEntries:
         if found != wanted:
             raise ArchiveError(
                 f"archive {self.location!r} is embedded with {found.get('embedder')!r} {found.get('config')}, not "
-                f"{wanted['embedder']!r} {wanted['config']}; open it with that embedder (WARPSMITH_EMBEDDING), or "
+                f"{wanted['embedder']!r} {wanted['config']}; open it with that embedder, or "
                 "compute its vectors anew with `warpsmith archive reembed`"
             )
         return self._client.get_collection(NAME, embedding_function=None)

@@ -61,6 +61,7 @@ def test_a_winner_waits_with_its_evidence(home: Path, show: ShowPage, captured: 
             str(item.value) for kind in ("markdown", "subheader") for item in getattr(shown, kind)
         )
         assert "float64 oracle" in said and "its time on a real GPU" in said
+        assert "passed 2 further random trials" in said and "that only a winner goes through" not in said
         assert f"Candidate {short_id(winner)}" in said
 
 
