@@ -101,6 +101,12 @@ class Bill:
         cost = price.of(self.tokens_in + read, self.tokens_out + written) if price is not None else 0.0
         return self.tokens + read + written, cost
 
+    @property
+    def most_cost_usd(self) -> float | None:
+        """USD of one request that uses all it may; None where the price is not known."""
+        price = self.need.price
+        return price.of(self.need.tokens_in, self.limit) if price is not None else None
+
     def settle(self, tokens_in: int | None, tokens_out: int | None) -> None:
         """Count an answer; what the endpoint does not tell counts at its most."""
         self.tokens_in += tokens_in if tokens_in is not None and tokens_in >= 0 else self.need.tokens_in

@@ -3,8 +3,9 @@
 Here: the order of things: the journal first, then the caps, then the endpoint, then the parse, then at most MISFITS
 more turns that show the model what did not fit. Not here: the records of a call (agents.calls), transport
 (agents.llm), forms of answers (agents.answers).
-Invariants: an answered request is never sent again, by this process or one that resumes the run; every call leaves an
-event; no answer is None, and callers fall back to rules.
+Invariants: an answered request is never sent again, by this process or one that resumes the run; every request is
+noted before it goes out, with the most it may use; every call leaves an event; no answer is None, and callers fall back
+to rules.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import uuid
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from random import Random
 from typing import Generic, TypeVar
 
@@ -173,7 +174,7 @@ class Asker:
         price = self._prices.of(model)
         try:
             with self._allowance.call(Need(most_read(request), request.max_output_tokens, price)) as bill:
-                completion = self._complete(request, bill)
+                completion = self._complete(request, bill, blank)
         except CapReached as reached:
             self._journal.keep(_failed(blank, str(reached)), answered=False)
             return None
@@ -196,10 +197,20 @@ class Asker:
             step = 0 if failed is None else GIVEN_UP_AFTER if failed.hopeless else 1
             self._silent[model] = self._silent.get(model, 0) + step if step else 0
 
-    def _complete(self, request: ModelRequest, bill: Bill) -> Completion:
+    def _complete(self, request: ModelRequest, bill: Bill, blank: Call) -> Completion:
         """The endpoint's answer, put on the bill. Raises ModelFailed."""
         granted = replace(request, max_output_tokens=bill.limit)
-        left_s, lost = self._journal.seconds_left(), partial(self._allowance.lost, bill)
+        at_most = replace(
+            blank, tokens_in=bill.need.tokens_in, tokens_out=bill.limit, cost_usd=bill.most_cost_usd
+        )
+
+        def lost() -> bool:
+            if again := self._allowance.lost(bill):
+                self._journal.sent(at_most)
+            return again
+
+        self._journal.sent(at_most)
+        left_s = self._journal.seconds_left()
         said = self._models.complete(granted, deadline_s=left_s, lost=lost)
         bill.settle(said.tokens_in, said.tokens_out)
         if len(said.text) > MAX_REPLY_CHARS:
@@ -236,6 +247,7 @@ def _unanswered(question: Question, model: str, turns: tuple[Message, ...], key:
         candidate_id=question.candidate_id, move=question.move, prompt=_as_text(turns),
         prompt_hash=question.prompt.template_hash,
         reply="", tokens_in=None, tokens_out=None, cost_usd=None, latency_s=0.0, decision="", failure=None,
+        slip=uuid.uuid4().hex,
     )  # fmt: skip
 
 

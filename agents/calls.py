@@ -7,7 +7,7 @@ Not here: when to ask, and what an answer decides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agents.endpoint import Role
@@ -90,6 +90,8 @@ class Call:
     latency_s: float
     decision: str
     failure: str | None
+    slip: str = field(default="", compare=False)
+    """Which asking this is: a repeat has the same key and another slip. Empty for a call found again."""
 
 
 class Journal(Protocol):
@@ -99,8 +101,15 @@ class Journal(Protocol):
         """The call of this key that was answered, or None."""
         ...
 
+    def sent(self, call: Call) -> None:
+        """Note, committed on return, that a request goes out; the call says the most that it may use.
+
+        A journal that outlives the process counts it so where the process dies before it keeps the call.
+        """
+        ...
+
     def keep(self, call: Call, *, answered: bool) -> None:
-        """Keep a call, committed on return; one that was answered is found by its key."""
+        """Keep a call, committed on return; one that was answered is found by its key. Closes what was sent for it."""
         ...
 
     def seconds_left(self) -> float:

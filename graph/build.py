@@ -109,6 +109,7 @@ def open_asker(run: Run, store: Store, settings: Settings, journal: StoreJournal
     # Here and not above: langchain and the SDK take seconds to import, and most commands need neither.
     from agents.llm import LanguageModels
 
+    journal.count_lost()
     spent = store.spend(run.id)
     allowance = Allowance(settings.caps, spent_tokens=spent.tokens, spent_usd=spent.cost_usd)
     with closing(LanguageModels(endpoint)) as models:

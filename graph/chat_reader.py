@@ -58,6 +58,9 @@ class CallLog:
         """See agents.calls.Journal."""
         return self._answered.get(key)
 
+    def sent(self, call: Call) -> None:
+        """See agents.calls.Journal. What a chat spends counts while it lives."""
+
     def keep(self, call: Call, *, answered: bool) -> None:
         """See agents.calls.Journal."""
         self.calls.append(call)

@@ -19,6 +19,7 @@ from memory.errors import StoreError
 from memory.events import AgentEvent, Review
 from memory.records import Candidate, Evaluation, Problem, Profile, Program, Run, RunStatus
 from memory.store_family import FamilyReader
+from memory.store_reader import parsed
 from memory.store_schema import Database
 from memory.store_traces import TraceReader
 from memory.store_views import StoreViews
@@ -187,6 +188,32 @@ class Store(StoreViews, FamilyReader, TraceReader):
                 cost_usd=event.cost_usd,
                 body=event.model_dump_json(),
             )
+
+    def put_request(self, slip: str, event: AgentEvent) -> None:
+        """Note a request that goes to a model: the event it becomes if nobody lives to say what came of it.
+
+        slip: the call that it belongs to; several requests may. The event's run must be kept.
+        """
+        with self._database.writing():
+            self._database.insert(
+                "requests", id=event.id, run_id=event.run_id, slip=slip, body=event.model_dump_json()
+            )
+
+    def answer_requests(self, slip: str) -> None:
+        """Say that the call is kept: its requests need no event of their own."""
+        with self._database.writing():
+            self._database.execute("UPDATE requests SET body = NULL WHERE slip = ?", slip)
+
+    def close_requests(self, run_id: str) -> int:
+        """Keep the events of a run's requests whose call was never kept; how many. Their process must have ended."""
+        with self._database.writing():
+            left = self._database.texts(
+                "SELECT body FROM requests WHERE run_id = ? AND body IS NOT NULL ORDER BY seq", run_id
+            )
+            for body in left:
+                self.put_event(parsed(AgentEvent, body, run_id))
+            self._database.execute("UPDATE requests SET body = NULL WHERE run_id = ?", run_id)
+        return len(left)
 
     def put_review(self, review: Review) -> None:
         """Keep a person's word on a candidate, which must be kept."""

@@ -88,6 +88,19 @@ CREATE TABLE reviews (
 CREATE INDEX reviews_of_candidate ON reviews (candidate_id, seq);
 """
 
+ADDED = """
+CREATE TABLE IF NOT EXISTS requests (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    run_id TEXT NOT NULL REFERENCES runs (id),
+    slip TEXT NOT NULL,
+    body TEXT
+);
+CREATE INDEX IF NOT EXISTS requests_by_slip ON requests (slip);
+CREATE INDEX IF NOT EXISTS requests_of_run ON requests (run_id) WHERE body IS NOT NULL;
+"""
+"""Tables that stores of this version may lack: they are added on opening, and older Warpsmiths do not look at them."""
+
 REMEDIES = (
     (
         "SQLITE_CORRUPT",
@@ -133,6 +146,7 @@ class Database:
                 self._connection.execute("PRAGMA synchronous=NORMAL")
             if not known:
                 self._create()
+            self._add()
             if path.stat().st_size <= CHECK_BELOW_BYTES:
                 self.check()
         except BaseException:
@@ -224,6 +238,12 @@ class Database:
                 for statement in TABLES.split(";"):
                     self._connection.execute(statement)
                 self.insert("schema_version", store=STORE_VERSION, records=SCHEMA_VERSION)
+
+    def _add(self) -> None:
+        if not self.rows("SELECT 1 FROM sqlite_master WHERE name = 'requests_of_run'"):
+            with self.writing():
+                for statement in ADDED.split(";"):
+                    self._connection.execute(statement)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

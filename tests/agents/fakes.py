@@ -72,6 +72,8 @@ class MemoryJournal:
 
     def __init__(self, seconds: float = 100.0) -> None:
         self.calls: list[Call] = []
+        self.out: list[Call] = []
+        """Requests of calls that were not kept yet."""
         self.by_key: dict[str, Call] = {}
         self.seconds = seconds
 
@@ -79,8 +81,13 @@ class MemoryJournal:
         """See agents.calls.Journal."""
         return self.by_key.get(key)
 
+    def sent(self, call: Call) -> None:
+        """See agents.calls.Journal."""
+        self.out.append(call)
+
     def keep(self, call: Call, *, answered: bool) -> None:
         """See agents.calls.Journal."""
+        self.out = [sent for sent in self.out if sent.slip != call.slip]
         self.calls.append(call)
         if answered:
             assert call.key not in self.by_key, "paid for twice"

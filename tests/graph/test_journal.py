@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from agents.calls import Call, ModelFailed
 from agents.endpoint import Role
 from graph.budget import Deadline
-from graph.journal import StoreJournal
+from graph.journal import DIED, StoreJournal
 from memory.store import Store
 from tests.agents.fakes import Desk, Line, in_turn
 from tests.agents.test_asking import asked
@@ -104,6 +106,44 @@ def test_what_was_spent_is_the_sum_of_the_calls_of_models(store: Store) -> None:
     spent = store.spend("run-1")
     assert (spent.calls, spent.tokens, spent.cost_usd, spent.unpriced) == (3, 4200, 0.003, 1)
     assert store.spend("run-2").calls == 0
+
+
+def test_a_request_that_died_with_its_process_counts_at_its_most_and_once(store: Store) -> None:
+    at_most = replace(CALL, reply="", tokens_in=9000, tokens_out=16384, cost_usd=0.2, slip="first")
+    opened(store).sent(at_most)
+    opened(store).sent(at_most)  # sent again after a broken connection: both may have been charged
+    opened(store, "run-2").sent(replace(at_most, slip="another run's"))
+    assert store.spend("run-1").calls == 0 and store.events("run-1") == []
+    with Store(store.path) as later:
+        assert opened(later).count_lost() == 2
+        assert opened(later).count_lost() == 0
+        spent = later.spend("run-1")
+        assert (spent.calls, spent.tokens, spent.cost_usd) == (2, 2 * (9000 + 16384), 0.4)
+        assert opened(later).answered(CALL.key) is None, "it may be asked again"
+        event = later.events("run-1")[0]
+        assert event.failure == f"{DIED}; counted as 25,384 tokens" and event.prompt == CALL.prompt
+        assert later.spend("run-2").calls == 0
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_call_that_was_kept_is_not_counted_as_lost(store: Store, answered: bool) -> None:
+    journal = opened(store)
+    journal.sent(replace(CALL, tokens_in=9000, tokens_out=16384, slip="first"))
+    journal.keep(replace(CALL, slip="first"), answered=answered)
+    assert journal.count_lost() == 0
+    assert store.spend("run-1").tokens == 2100
+
+
+def test_a_store_from_before_requests_were_noted_is_opened_and_notes_them(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Store(path) as old:
+        old.put_problem(made.problem())
+        old.put_run(made.run("run-1"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE requests")
+    with Store(path) as store:
+        opened(store).sent(replace(CALL, slip="first"))
+        assert opened(store).count_lost() == 1
 
 
 def test_a_misfit_is_an_answer_with_what_was_wrong(store: Store) -> None:
