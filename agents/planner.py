@@ -1,27 +1,25 @@
 """The planner with a language model: rules fill most slots, a model has ideas for the others.
 
-Here: which slots go to models, which (model, move) the bandit gives each, and what the model made of it. Not here:
-the words (prompts/planner.md), recipes and tuning (agents.rules.planner).
+Here: what a model is asked and what it made of its slots. Not here: which slots go to models and for which move
+(agents.slots), the words (prompts/planner.md), recipes and tuning (agents.rules.planner).
 Invariant: generation 0 is the rules' alone, and whatever the model leaves empty they fill.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
 from agents import program_sections, scene_sections
 from agents.answers import Misfit, PlanAnswer, PlannedSlot, parse_object, schema_of
 from agents.asking import Asker, Question
-from agents.bandit import Arm, draw_arm
 from agents.endpoint import ModelChoice, Role
 from agents.ports import Planner
 from agents.prompting import fill
 from agents.schemas import Briefing, Member, Move, Proposal, short_id
+from agents.slots import Slot, described, model_slots, open_slot
 
-MODEL_SHARE = 0.5
-"""Of a generation's slots; the rest goes to the tuner, which costs no tokens."""
 BOTTLENECKS = frozenset(("memory", "compute", "latency", "launch", "occupancy", "library"))
 BUDGETS = {
     "problem": 4000,
@@ -32,21 +30,6 @@ BUDGETS = {
     "hints": 800,
 }
 """Tokens at most."""
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """A place for a model's proposal."""
-
-    number: int
-    arm: Arm
-    parents: tuple[Member, ...]
-    innovation: str | None = None
-
-
-def model_slots(slots: int) -> int:
-    """How many of a generation's slots go to models: their share, and one at least."""
-    return max(1, round(slots * MODEL_SHARE))
 
 
 class ModelPlanner:
@@ -76,7 +59,7 @@ class ModelPlanner:
         if not coders or self._asker.exhausted:
             return []
         count = model_slots(briefing.slots)
-        slots = [_slot(number, briefing, coders, rng) for number in range(1, count + 1)]
+        slots = [open_slot(number, briefing, coders, rng) for number in range(1, count + 1)]
         listed = {short_id(m.candidate.id): m for m in briefing.population}
         answered = self._asker.ask(
             _question(briefing, slots),
@@ -89,45 +72,19 @@ class ModelPlanner:
         return [_proposal(p, by_number[p.slot], listed, briefing) for p in answered[0].proposals]
 
 
-def _slot(number: int, briefing: Briefing, coders: Sequence[ModelChoice], rng: Random) -> _Slot:
-    """A move that is possible now, by the arm that the bandit draws."""
-    authored = [m for m in briefing.population if m.program.entries]
-    sources = {m.program.source: m for m in reversed(authored)}
-    foreign = [n for n in briefing.neighbours if n.innovation.arch != briefing.scene.gpu.arch]
-    moves = [Move.WRITE]
-    moves += [Move.IMPROVE, Move.SIMPLIFY] if authored else []
-    moves += [Move.COMBINE] if len(sources) > 1 else []
-    moves += [Move.PORT] if foreign else []
-    arm = draw_arm(coders, moves, briefing.outcomes, rng)
-    if arm.move is Move.PORT:
-        return _Slot(number, arm, (), rng.choice(foreign).id)
-    if arm.move is Move.COMBINE:
-        best = sorted(sources.values(), key=briefing.population.index)
-        return _Slot(number, arm, tuple(best[: min(len(best), rng.choice((2, 3)))]))
-    if arm.move is Move.WRITE:
-        return _Slot(number, arm, ())
-    return _Slot(number, arm, (authored[min(rng.randrange(len(authored)) for _ in range(2))],))
-
-
-def _question(briefing: Briefing, slots: Sequence[_Slot]) -> Question:
+def _question(briefing: Briefing, slots: Sequence[Slot]) -> Question:
     scene = briefing.scene
     values = {
         **scene_sections.of_scene(scene, "problem", "floor", "gpu", "failures", "lessons", "hints"),
         "population": program_sections.population_section(briefing.population),
         "neighbours": program_sections.neighbours_section(briefing.neighbours),
-        "slots": "\n".join(_described(slot) for slot in slots),
+        "slots": "\n".join(described(slot) for slot in slots),
     }
     prompt = fill(Role.PLANNER, values, BUDGETS)
     return Question(prompt, f"plan/{scene.generation}", scene.generation, schema=schema_of(PlanAnswer))
 
 
-def _described(slot: _Slot) -> str:
-    parents = ", ".join(short_id(m.candidate.id) for m in slot.parents) or "none"
-    ported = f"; innovation {slot.innovation[:8]}" if slot.innovation else ""
-    return f"- slot {slot.number}: move {slot.arm.move.value}; suggested parents: {parents}{ported}"
-
-
-def _checked(answer: PlanAnswer, slots: Sequence[_Slot], listed: dict[str, Member]) -> PlanAnswer:
+def _checked(answer: PlanAnswer, slots: Sequence[Slot], listed: dict[str, Member]) -> PlanAnswer:
     """Raises Misfit for slots, bottlenecks or parents that there are not."""
     known = {slot.number for slot in slots}
     seen: set[int] = set()
@@ -145,7 +102,7 @@ def _checked(answer: PlanAnswer, slots: Sequence[_Slot], listed: dict[str, Membe
     return answer
 
 
-def _proposal(planned: PlannedSlot, slot: _Slot, listed: dict[str, Member], briefing: Briefing) -> Proposal:
+def _proposal(planned: PlannedSlot, slot: Slot, listed: dict[str, Member], briefing: Briefing) -> Proposal:
     parents = [m.candidate.id for m in slot.parents]
     wanted = [listed[name].candidate.id for name in dict.fromkeys(planned.parents)]
     # A move keeps its number of parents: improving needs one, a crossover two or three, a new program none.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.endpoint import Casting, Endpoint, Role
-from agents.planner import model_slots
 from agents.prices import Prices
+from agents.slots import model_slots
 from graph.settings import Settings
 
 TYPICAL: Mapping[Role, tuple[int, int]] = {
