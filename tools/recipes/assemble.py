@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 from memory.records import Buffer, DType, Graph, LibraryStep, Node, Program, SpecialArgument, Step, Tunable
 from tools.recipes import columns, pointwise, rows, split
+from tools.recipes.axes import Solved
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
-from tools.recipes.geometry import build_geometry, load_access, store_access
+from tools.recipes.geometry import Access, build_geometry, load_access, store_access, window_access
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant
 from tools.recipes.library_steps import library_step
-from tools.recipes.micro import Map
+from tools.recipes.micro import Map, Slide
 from tools.recipes.places import Place, dense, given_place, is_dense_permuted, stride_order, view_place
 from tools.recipes.prelude import prelude
 from tools.recipes.regrouping import Dims
@@ -200,8 +201,12 @@ class Assembler:
     def region_plan(self, region: Region, prefix: str, variants: Mapping[str, Variant]) -> RegionPlan:
         """Loops and accesses of a region, and the variant it gets."""
         solved, values = region.solved, self.graph.values
-        loads = {}
+        loads: dict[str, Access] = {}
+        for slide in region.slides:
+            loads[slide.name] = self._window(slide, len(loads), solved)
         for name in solved.loads:
+            if name in loads:
+                continue
             place = self.place(name)
             plain = place == dense(place.tensor, place.dims)
             loads[name] = load_access(name, place, solved, values[name].dtype, dense=plain)
@@ -211,7 +216,7 @@ class Assembler:
             in_order = order or tuple(range(len(values[name].shape)))
             tensor = name if in_order == tuple(range(len(in_order))) else self._free_name(f"{name}_dense")
             stores[name] = store_access(name, tensor, solved, values[name].dtype, in_order)
-        dtypes = {name: values[name].dtype for name in (*loads, *stores)}
+        dtypes = {name: access.dtype for name, access in (*loads.items(), *stores.items())}
         words = tuple(self.graph.nodes[i].op.split(".")[1] for i in region.nodes)
         geometry = build_geometry(prefix, self.shapes.table, solved, loads, stores)
         plan = RegionPlan(prefix, Variant.VECTOR, geometry, solved, region.ops, region.stores, dtypes, words)
@@ -219,10 +224,16 @@ class Assembler:
         chosen = wanted if wanted and permitted(plan, wanted) else options(plan)[0]
         return RegionPlan(prefix, chosen, geometry, solved, region.ops, region.stores, dtypes, words)
 
+    def _window(self, slide: Slide, number: int, solved: Solved) -> Access:
+        weights = None
+        if slide.weight is not None:
+            weights = self.place(slide.weight), self.graph.values[slide.weight].dtype
+        return window_access(slide, number, self.place(slide.operand), weights, solved)
+
     def _region(self, region: Region, variants: Mapping[str, Variant]) -> None:
         plan = self.region_plan(region, f"R{len(self.plans)}", variants)
         self.plans[plan.prefix] = plan
-        constant = all(name in self.constant for name in plan.solved.loads)
+        constant = all(name in self.constant for name in region.reads)
         for name, access in plan.geometry.stores.items():
             order = stride_order(self.graph.values[name]) if access.tensor != name else None
             dims = self.shapes.of(name)

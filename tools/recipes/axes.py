@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tools.recipes.micro import Expand, Fill, Map, Micro, Reduce, Reorder, Reshape, Shortcut
+from tools.recipes.micro import Expand, Fill, Map, Micro, Reduce, Reorder, Reshape, Shortcut, Slide
 from tools.recipes.sizes import Size, SizeTable, product
 
 Group = tuple[int, ...]
@@ -29,7 +29,7 @@ class Solved:
     """Axes along which a value really varies."""
     reduced: frozenset[int]
     loads: tuple[str, ...]
-    """Values the region reads, in order of first use."""
+    """Values the region reads, in order of first use; a window's result is one."""
 
     @property
     def domain(self) -> frozenset[int]:
@@ -141,6 +141,10 @@ class _Solver:
             return True
         if isinstance(op, Map):
             return self.add_map(op)
+        if isinstance(op, Slide):
+            self.layouts[op.name] = tuple(self.fresh(size) for size in op.dims)
+            self.loads.append(op.name)
+            return True
         if isinstance(op, Shortcut):
             return True  # its values have layouts already
         source = self.layout(op.operand)
@@ -234,7 +238,7 @@ class _Solver:
                 found[op.name] = frozenset(a for name in op.operands for a in found[name])
             elif isinstance(op, Fill):
                 found[op.name] = frozenset()
-            else:
+            elif not isinstance(op, Slide):  # which is a load
                 found[op.name] = found[op.operand] - (
                     gone if isinstance(op, Reduce | Shortcut) else frozenset()
                 )

@@ -12,14 +12,21 @@ from enum import StrEnum
 from functools import lru_cache
 
 from memory.records import KernelStep, Problem, Program
-from tools.recipes import activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering
+from tools.recipes import (
+    activations,
+    library_shapes,
+    norm_lowering,
+    rowwise_lowering,
+    view_lowering,
+    window_lowering,
+)
 from tools.recipes.assemble import Assembler
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.kernels import RegionPlan, Variant
 from tools.recipes.shapes import Shapes
 from tools.recipes.variants import options
 
-REGISTRATIONS = (activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering)
+REGISTRATIONS = (activations, library_shapes, norm_lowering, rowwise_lowering, view_lowering, window_lowering)
 """Modules that enter their rules into the registries when they are imported."""
 
 
@@ -32,6 +39,8 @@ class FusionLevel(StrEnum):
 
     LIBRARY_ONLY = "library_only"
     POINTWISE = "pointwise"
+    NO_WINDOWS = "no_windows"
+    """All but pools and convolutions."""
     FULL = "full"
 
 
@@ -74,6 +83,9 @@ def blueprints(problem: Problem, twin: Problem | None = None) -> tuple[Blueprint
             if other not in [b.variants for b in found]:
                 changed = sorted({v.value for p, v in other.items() if v != best[p]})
                 found.append(_full(f"fused_{'_'.join(changed)}", other, plans))
+        if _has_windows(plans) and (around := _plans(problem, twin, FusionLevel.NO_WINDOWS)):
+            chosen = {prefix: plan.variant for prefix, plan in around.items()}
+            found.append(_full("fused_around_windows", chosen, around, FusionLevel.NO_WINDOWS))
         if any(plan.solved.reduced for plan in plans.values()) and _plans(
             problem, twin, FusionLevel.POINTWISE
         ):
@@ -134,7 +146,9 @@ def _built(pair: _Pair) -> tuple[tuple[Blueprint, Program], ...]:
 def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Shapes, Fusion, list[Unit]]:
     graph = problem.graph
     shapes = Shapes(graph, twin.graph if twin else None)
-    fusion = Fusion(graph, shapes, reductions=level is FusionLevel.FULL)
+    fusion = Fusion(
+        graph, shapes, reductions=level is not FusionLevel.POINTWISE, windows=level is FusionLevel.FULL
+    )
     if level is FusionLevel.LIBRARY_ONLY:
         return shapes, fusion, [i for i, node in enumerate(graph.nodes) if not is_view(node)]
     return shapes, fusion, fusion.units()
@@ -156,9 +170,22 @@ def _option(plan: RegionPlan, rank: int) -> Variant:
     return allowed[min(rank, len(allowed) - 1)]
 
 
-def _full(name: str, variants: dict[str, Variant], plans: dict[str, RegionPlan]) -> Blueprint:
+def _has_windows(plans: Mapping[str, RegionPlan]) -> bool:
+    return any(
+        access.window is not None for plan in plans.values() for access in plan.geometry.loads.values()
+    )
+
+
+def _full(
+    name: str,
+    variants: dict[str, Variant],
+    plans: dict[str, RegionPlan],
+    level: FusionLevel = FusionLevel.FULL,
+) -> Blueprint:
     used = list(dict.fromkeys(variants.values()))
     techniques = tuple(dict.fromkeys(t for v in used for t in TECHNIQUES[v]))
+    windows = _has_windows(plans)
+    techniques += ("sliding window",) if windows else ()
     titles = [f"{plan.title} ({variants[p].value.replace('_', ' ')})" for p, plan in plans.items()]
     listed = "; ".join(titles[:4]) + (f"; and {len(titles) - 4} more regions" if len(titles) > 4 else "")
     return Blueprint(
@@ -166,8 +193,8 @@ def _full(name: str, variants: dict[str, Variant], plans: dict[str, RegionPlan])
         idea=f"Fuse into {len(plans)} region{'s' if len(plans) > 1 else ''}, so that no intermediate of one touches "
         f"memory: {listed}.",
         techniques=techniques,
-        recipes=tuple(dict.fromkeys(recipe_of(v) for v in used)),
-        fusion=FusionLevel.FULL,
+        recipes=(*dict.fromkeys(recipe_of(v) for v in used), *(("window",) if windows else ())),
+        fusion=level,
         variants=variants,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memory.records import DType
+from tools.recipes import windows
 from tools.recipes.geometry import ZERO, Access, Geometry, Loop
 from tools.recipes.micro import C_TYPES, STORED_TYPES, Map, Reduce, state_type
 from tools.recipes.passes import Schedule, Sweep
@@ -29,13 +30,6 @@ _TAKEN = frozenset(
 def c_name(value: str) -> str:
     """The C++ variable of a value; functions and words of the language get a mark."""
     return f"{value}_" if value in _TAKEN else value
-
-
-def from_memory(text: str, dtype: DType) -> str:
-    """An element of memory in its register type."""
-    if dtype is DType.F16:
-        return f"__half2float({text})"
-    return f"__bfloat162float({text})" if dtype is DType.BF16 else text
 
 
 def to_memory(text: str, dtype: DType) -> str:
@@ -86,7 +80,7 @@ class Body:
 
     def packed(self, access: Access) -> bool:
         """True where the lanes are neighbours in memory."""
-        return self.geometry.lane_stride(access) == ONE
+        return self.geometry.lane_stride(access) == ONE and access.window is None
 
     def pack_load(self, name: str, loops: Iterable[Loop]) -> str:
         """Expression that loads V neighbouring elements."""
@@ -101,25 +95,21 @@ class Body:
         for name in names:
             access = self.geometry.loads[name]
             kind, stored = C_TYPES[access.dtype], STORED_TYPES[access.dtype]
-            index = self.geometry.index(access, loops)
             if self.packed(access):
                 before.append(f"const Pack<{stored}, {self.v}> {name}_pack = {self.pack_load(name, loops)};")
                 inside.append(self.from_pack(name, f"{name}_pack"))
             elif self.geometry.lane_stride(access) == ZERO:
-                text = from_memory(f"{access.tensor}_in[{index}]", access.dtype)
+                text = windows.element(self.geometry, access, loops)
                 before.append(f"const {kind} {c_name(name)} = {text};")
             else:
-                step = self.geometry.size_macro(self.geometry.lane_stride(access))
-                text = from_memory(f"{access.tensor}_in[{index} + v * {step}]", access.dtype)
+                text = windows.element(self.geometry, access, loops, lane=True)
                 inside.append(f"const {kind} {c_name(name)} = {text};")
         return before, inside
 
     def from_pack(self, name: str, pack: str) -> str:
         """Take one lane out of a pack."""
         access = self.geometry.loads[name]
-        return (
-            f"const {C_TYPES[access.dtype]} {c_name(name)} = {from_memory(f'{pack}.lane[v]', access.dtype)};"
-        )
+        return f"const {C_TYPES[access.dtype]} {c_name(name)} = {windows.from_memory(f'{pack}.lane[v]', access.dtype)};"
 
     # --- arithmetic and stores --------------------------------------------------------------------------------
 
@@ -192,12 +182,11 @@ class Body:
     def parameters(self, sweeps: list[Sweep], *, rows: bool = True) -> tuple[list[str], list[str]]:
         """(C++ parameters, tensor names) of a kernel that runs `sweeps`; `rows` adds what is read once per row."""
         names = [n for s in sweeps for n in s.loads] + (self.schedule.row_loads if rows else [])
-        reads = dict.fromkeys(self.geometry.loads[n].tensor for n in names)
-        kinds = {self.geometry.loads[n].tensor: self.geometry.loads[n].dtype for n in names}
+        kinds = {t: dtype for n in names for t, dtype in windows.tensors(self.geometry.loads[n]).items()}
         writes = [n for s in sweeps for n in (*s.stores, *s.row_stores)]
-        texts = [f"const {STORED_TYPES[kinds[t]]}* __restrict__ {t}_in" for t in reads]
+        texts = [f"const {STORED_TYPES[kinds[t]]}* __restrict__ {t}_in" for t in kinds]
         texts += [f"{STORED_TYPES[self.geometry.stores[n].dtype]}* __restrict__ {n}_out" for n in writes]
-        return texts, [*reads, *(self.geometry.stores[n].tensor for n in writes)]
+        return texts, [*kinds, *(self.geometry.stores[n].tensor for n in writes)]
 
 
 def indent(lines: Iterable[str], depth: int) -> list[str]:

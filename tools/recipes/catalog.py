@@ -11,7 +11,7 @@ class Recipe:
     """One kernel family in one thread layout."""
 
     name: str
-    family: Literal["pointwise", "rows", "columns", "library"]
+    family: Literal["pointwise", "rows", "columns", "windows", "library"]
     pattern: str
     """The operations it serves, in words."""
     idea: str
@@ -99,9 +99,19 @@ _RECIPES = (
         tunables={"BX": (32, 64, 128, 256), "BY": (1, 2, 4, 8, 16, 32), "VEC": (1, 2, 4)},
     ),
     Recipe(
+        name="window",
+        family="windows",
+        pattern="maximum and average pools in one to three dimensions, padded, dilated and rounding up, and depthwise "
+        "convolutions; with the elementwise operations and reductions that follow",
+        idea="A pool is to what follows it what a load is: its result stays in a register, and overlapping windows "
+        "meet in the L1 cache.",
+        techniques=("sliding window", "elementwise fusion", "reduction fusion"),
+        tunables={},
+    ),
+    Recipe(
         name="library",
         family="library",
-        pattern="every operation without a recipe: matrix products, convolutions, pools, attention, recurrent layers",
+        pattern="every operation without a recipe: matrix products, convolutions, attention, recurrent layers",
         idea="cuBLAS, cuDNN and PyTorch's kernels are hard to beat one by one; only what lies between is fused.",
         techniques=("library calls",),
         tunables={},

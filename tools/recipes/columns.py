@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 
 from memory.records import KernelStep, Tunable
-from tools.recipes.body import Body, c_name, from_memory, indent, to_memory
+from tools.recipes import windows
+from tools.recipes.body import Body, c_name, indent, to_memory
 from tools.recipes.geometry import ZERO
-from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, index_type
+from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, preamble
 from tools.recipes.micro import C_TYPES, STATE_WORDS, Map, state_type
 from tools.recipes.passes import Sweep
 from tools.recipes.rows import describe
@@ -83,7 +84,7 @@ class _Writer:
             f"// {p}: {self.plan.title} along {p}_COLS elements that are not neighbours in memory.",
             f"// A thread owns {p}_V neighbouring rows, so that a warp reads whole cache lines; {p}_BY threads share",
             f"// a row's elements. A thread {keeping}.",
-            *index_type(self.plan),
+            *preamble(self.plan),
             f'extern "C" __global__ void __launch_bounds__({p}_BX * {p}_BY)',
             f"{self.entry}({', '.join(params)}) {{",
         ]
@@ -116,11 +117,7 @@ class _Writer:
         for name in self.body.schedule.row_loads:
             access = self.geometry.loads[name]
             kind = C_TYPES[access.dtype]
-            index = self.geometry.index(access, self.geometry.rows)
-            step = self.geometry.lane_stride(access)
-            if step != ZERO:
-                index += f" + v * {self.geometry.size_macro(step)}" if step.text != "1" else " + v"
-            text = from_memory(f"{access.tensor}_in[{index}]", access.dtype)
+            text = windows.element(self.geometry, access, self.geometry.rows, lane=True)
             declared.append(f"{kind} {c_name(name)}[{self.body.v}];")
             inside.append(f"    {c_name(name)}[v] = live ? {text} : ({kind})0;")
         return [*declared, *self.body.lanes(inside)] if declared else []

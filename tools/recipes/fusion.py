@@ -13,7 +13,7 @@ from memory.records import Graph, Node
 from tools.recipes.arguments import base_name
 from tools.recipes.axes import Solved, solve
 from tools.recipes.lowering import lower
-from tools.recipes.micro import Micro, Reduce
+from tools.recipes.micro import Micro, Reduce, Slide
 from tools.recipes.places import WINDOWS
 from tools.recipes.shapes import Shapes
 from tools.recipes.view_lowering import REORDERS, RESHAPES
@@ -36,6 +36,18 @@ class Region:
     stores: tuple[str, ...]
     """Values that something outside reads."""
 
+    @property
+    def slides(self) -> tuple[Slide, ...]:
+        """Its windows."""
+        return _slides(self.ops)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Values that it takes from memory, those that windows slide over included."""
+        windows = {slide.name: (slide.operand, slide.weight) for slide in self.slides}
+        names = [name for load in self.solved.loads for name in windows.get(load, (load,))]
+        return tuple(name for name in dict.fromkeys(names) if name is not None)
+
 
 Unit = Region | int
 """A region, or the index of a node that stays a library call."""
@@ -49,14 +61,16 @@ def is_view(node: Node) -> bool:
 class Fusion:
     """The cut of one graph."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, *, reductions: bool) -> None:
-        """`reductions` False keeps every reduction a library call, so that only elementwise chains fuse."""
+    def __init__(self, graph: Graph, shapes: Shapes, *, reductions: bool, windows: bool = True) -> None:
+        """`reductions`, `windows` False keep every reduction, every pool or convolution a library call."""
         self.graph = graph
         self.shapes = shapes
         self.maker = {o: i for i, node in enumerate(graph.nodes) for o in node.outputs if o is not None}
         self.lowered = [None if is_view(node) else lower(graph, shapes, node) for node in graph.nodes]
         if not reductions:
             self.lowered = [None if ops and _reduces(ops) else ops for ops in self.lowered]
+        if not windows:
+            self.lowered = [None if ops and _slides(ops) else ops for ops in self.lowered]
         self.users = self._users()
         self.region_of: dict[int, int] = {}
         self.members: dict[int, list[int]] = {}
@@ -126,6 +140,9 @@ class Fusion:
 
     def _place(self, index: int) -> None:
         """Put a node into the joint region of its operands, into one of theirs, or into a new one."""
+        if _slides(self.lowered[index] or ()):  # what it reads must lie in memory
+            self._join([], [index])
+            return
         candidates: list[int] = []
         for name in self.shapes.operands(self.graph.nodes[index]):
             maker = self.maker.get(self._root(name))
@@ -183,8 +200,11 @@ class Fusion:
         self.region_of.update(dict.fromkeys(nodes, key))
 
     def _in_registers(self, nodes: list[int]) -> bool:
-        """False where a node would read another one's result through a window, hence from memory."""
+        """False where a node would read another one's result through a view's or a pool's window, hence from memory."""
         inside = set(nodes)
+        slid = (slide for n in nodes for slide in _slides(self.lowered[n] or ()))
+        if any(self.maker.get(self._root(slide.operand)) in inside for slide in slid):
+            return False
         names = {name for n in nodes for name in self.shapes.operands(self.graph.nodes[n])}
         return all(
             self._chain(name, inside) is not None
@@ -276,6 +296,10 @@ def _extent(solved: Solved | None) -> int | None:
     for size in solved.sizes.values():
         count *= size.value
     return count
+
+
+def _slides(ops: tuple[Micro, ...]) -> tuple[Slide, ...]:
+    return tuple(op for op in ops if isinstance(op, Slide))
 
 
 def _reduces(ops: tuple[Micro, ...]) -> bool:

@@ -11,11 +11,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memory.records import DType
-from tools.recipes.axes import Solved
+from tools.recipes.axes import Layout, Solved
+from tools.recipes.micro import Slide
 from tools.recipes.places import Place
 from tools.recipes.sizes import ONE, Size, SizeTable, number, product
 
 ZERO = number(0)
+
+
+@dataclass(frozen=True)
+class Window:
+    """How the elements of a sliding window lie in the tensor that it slides over."""
+
+    number: int
+    """Within its region."""
+    slide: Slide
+    groups: tuple[tuple[int, ...], ...]
+    """Axes of each dimension along which it slides."""
+    strides: tuple[Size, ...]
+    """Of the tensor, along each of these dimensions."""
+    weight: Access | None = None
+    """Of the channel's first weight."""
+    weight_strides: tuple[Size, ...] = ()
+
+    def slides(self, axis: int) -> bool:
+        """True for an axis along which it slides."""
+        return any(axis in group for group in self.groups)
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,8 @@ class Access:
     offset: tuple[Size, ...] = ()
     dense: bool = True
     """Row-major without gaps over its own axes: larger strides are multiples of smaller ones' extents."""
+    window: Window | None = None
+    """Where an element takes a window of elements: the strides are then those of the window's first one."""
 
     def stride(self, axis: int) -> Size:
         """Elements between neighbours along `axis`."""
@@ -37,13 +60,40 @@ class Access:
 
 def load_access(value: str, place: Place, solved: Solved, dtype: DType, *, dense: bool) -> Access:
     """Access of a value read through `place`."""
+    strides = _by_axis(solved.layouts[value], place.strides, solved)
+    return Access(value, place.tensor, dtype, strides, place.offset, dense)
+
+
+def window_access(
+    slide: Slide, number_: int, place: Place, weight: tuple[Place, DType] | None, solved: Solved
+) -> Access:
+    """Access of a window's result, where the tensor that it slides over is at `place`.
+
+    number_: of the window within its region. weight: place and dtype of the weights.
+    """
+    layout, rank = solved.layouts[slide.name], len(slide.axes)
+    lead, along = place.strides[:-rank], place.strides[-rank:]
+    steps = (*lead, *(step * number(axis.stride) for step, axis in zip(along, slide.axes, strict=True)))
+    strides = _by_axis(layout, steps, solved)
+    first, inner = None, tuple[Size, ...]()
+    if weight is not None:
+        filters, dtype = weight
+        by_channel = _by_axis(layout[-rank - 1 : -rank], filters.strides[:1], solved)
+        first = Access(slide.name, filters.tensor, dtype, by_channel, filters.offset, dense=False)
+        inner = filters.strides[2:]
+    window = Window(number_, slide, layout[-rank:], along, first, inner)
+    return Access(slide.name, place.tensor, slide.dtype, strides, place.offset, dense=False, window=window)
+
+
+def _by_axis(layout: Layout, steps: tuple[Size, ...], solved: Solved) -> dict[int, Size]:
+    """Stride of each axis, from those of the dimensions that the axes make up."""
     strides: dict[int, Size] = {}
-    for group, stride in zip(solved.layouts[value], place.strides, strict=True):
+    for group, stride in zip(layout, steps, strict=True):
         step = stride
         for axis in reversed(group):
             strides[axis] = step
             step = step * solved.sizes[axis]
-    return Access(value, place.tensor, dtype, strides, place.offset, dense)
+    return strides
 
 
 def store_access(value: str, tensor: str, solved: Solved, dtype: DType, order: tuple[int, ...]) -> Access:
@@ -103,17 +153,21 @@ class Geometry:
         return full
 
     def index(self, access: Access, loops: Iterable[Loop], *, with_offset: bool = True) -> str:
-        """Index of an element at the loops' coordinates; lane 0 of a vector."""
+        """Index of an element at the loops' coordinates; lane 0 of a vector. Windows add their own dimensions."""
         terms: list[str] = []
         for loop in loops:
             stride = self.stride(access, loop)
-            if stride == ZERO:
+            if stride == ZERO or (access.window is not None and access.window.slides(loop.axes[-1])):
                 continue
             text = self._size_text(stride)
             terms.append(loop.coordinate if text == "1" else f"{loop.coordinate} * {text}")
         if with_offset:
             terms += [f"(R_INDEX){self._size_text(self.table.canonical(part))}" for part in access.offset]
         return (" + ".join(terms) or "0").replace("R_INDEX", f"{self.prefix}_index")
+
+    def axis_size(self, axis: int) -> Size:
+        """Extent of one axis that no loop merges with others."""
+        return next(loop.size for loop in (*self.rows, *self.cols) if loop.axes == (axis,))
 
     def size_macro(self, size: Size) -> str:
         """A number as text, anything else as a macro."""
@@ -153,7 +207,7 @@ class Geometry:
         """Coordinates along which at least one access moves."""
         return {
             loop.coordinate
-            for access in accesses
+            for access in _with_weights(accesses)
             for loop in (*self.rows, *self.cols)
             if self.stride(access, loop) != ZERO
         }
@@ -168,7 +222,7 @@ class Geometry:
             return "1"
         parts = [loop.macro]
         for access in (*self.loads.values(), *self.stores.values()):
-            if access.dense or self.lane_stride(access) != ONE:
+            if access.dense or access.window is not None or self.lane_stride(access) != ONE:
                 continue
             others = [self.stride(access, other) for other in (*self.rows, *self.cols) if other is not loop]
             parts += [
@@ -191,7 +245,7 @@ def build_geometry(
     order = _memory_order(solved, loads, stores)
     rows = [axis for axis in order if axis not in solved.reduced]
     cols = [axis for axis in order if axis in solved.reduced]
-    accesses = [*loads.values(), *stores.values()]
+    accesses = _with_weights((*loads.values(), *stores.values()))
     by_column = bool(cols) and order[-1] not in solved.reduced
     geometry = Geometry(prefix, table, [], [], loads, stores, by_column)
     kinds = (("i", "N", "D"),) if not cols else (("row", "ROWS", "R"), ("col", "COLS", "C"))
@@ -226,12 +280,20 @@ def _merge(
     axes: list[int], accesses: list[Access], solved: Solved, table: SizeTable
 ) -> list[tuple[int, ...]]:
     groups: list[tuple[int, ...]] = []
+    sliding = {axis for a in accesses if a.window is not None for group in a.window.groups for axis in group}
     for axis in axes:
-        if groups and all(_continues(groups[-1][-1], axis, a, solved, table) for a in accesses):
+        apart = not groups or axis in sliding or groups[-1][-1] in sliding
+        if not apart and all(_continues(groups[-1][-1], axis, a, solved, table) for a in accesses):
             groups[-1] = (*groups[-1], axis)
         else:
             groups.append((axis,))
     return groups
+
+
+def _with_weights(accesses: Iterable[Access]) -> list[Access]:
+    """The accesses, and those of the weights of windows among them."""
+    found = list(accesses)
+    return found + [a.window.weight for a in found if a.window is not None and a.window.weight is not None]
 
 
 def _continues(outer: int, inner: int, access: Access, solved: Solved, table: SizeTable) -> bool:

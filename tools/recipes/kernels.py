@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from memory.records import Buffer, DType, KernelStep, Tunable
+from tools.recipes import windows
 from tools.recipes.axes import Solved
 from tools.recipes.body import Body
 from tools.recipes.geometry import Geometry
@@ -102,8 +103,13 @@ def _volume(solved: Solved, axes: frozenset[int]) -> int:
     return count
 
 
-def index_type(plan: RegionPlan) -> list[str]:
-    """The integer that counts elements: 64 bits only where 32 could overflow, since its arithmetic is slower."""
+def preamble(plan: RegionPlan) -> list[str]:
+    """What the region's kernels are written with: the integer that counts elements, and functions for windows."""
+    return [*_index_type(plan), *windows.functions(plan.geometry)]
+
+
+def _index_type(plan: RegionPlan) -> list[str]:
+    """64 bits only where 32 could overflow, since their arithmetic is slower."""
     geometry = plan.geometry
     whole = f"{plan.prefix}_ROWS*{plan.prefix}_COLS" if plan.solved.reduced else f"{plan.prefix}_N"
     extents = [whole]
@@ -111,6 +117,9 @@ def index_type(plan: RegionPlan) -> list[str]:
         if access.dense:
             continue
         terms = [part.text for part in access.offset]
+        if access.window is not None:  # a window's last element lies beyond its first
+            for stride, axis in zip(access.window.strides, access.window.slide.axes, strict=True):
+                terms.append(f"{geometry.size_macro(stride)}*{(axis.kernel - 1) * axis.dilation}")
         for loop in (*geometry.rows, *geometry.cols):
             stride = geometry.stride(access, loop)
             if stride.value:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from memory.records import DType
@@ -79,6 +79,48 @@ class Shortcut:
 
 
 @dataclass(frozen=True)
+class SlideAxis:
+    """One dimension of a window: element `o` of the result reads `o * stride - padding + k * dilation`, k < kernel."""
+
+    size: Size
+    """Of the tensor that is read."""
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+    inside: bool
+    """No window reaches beyond the tensor, whatever its size."""
+
+
+@dataclass(frozen=True)
+class Slide:
+    """Joins a window of a tensor in memory to one element; the window slides along the last dimensions.
+
+    To its region the result is a load. Elements that would lie outside of the tensor are left out.
+    """
+
+    name: str
+    dtype: DType
+    combine: Combine
+    operand: str
+    """A value that lies in memory: never made by the same region."""
+    dims: tuple[Size, ...]
+    """Of the result."""
+    axes: tuple[SlideAxis, ...]
+    average: bool = False
+    """The sum is divided by the number of elements inside."""
+    weight: str | None = None
+    """(channels, 1, *kernel): each element is multiplied by its channel's."""
+
+    @property
+    def title(self) -> str:
+        """What it is."""
+        if self.weight is not None:
+            return "A convolution of each channel by itself"
+        return "The maximum" if self.combine is Combine.MAXIMUM else "The mean" if self.average else "The sum"
+
+
+@dataclass(frozen=True)
 class Reshape:
     """The same elements in row-major order under other dimensions."""
 
@@ -105,7 +147,7 @@ class Expand:
     dims: tuple[Size, ...]
 
 
-Micro = Map | Fill | Reduce | Shortcut | Reshape | Reorder | Expand
+Micro = Map | Fill | Reduce | Shortcut | Reshape | Reorder | Expand | Slide
 
 C_TYPES: dict[DType, str] = {
     DType.F64: "double",
@@ -198,6 +240,13 @@ class Draft:
         name = self.fresh(word)
         self.ops.append(Reduce(name, self.dtypes[operand], combine, operand, dims, keep))
         self.dtypes[name] = self.dtypes[operand]
+        return name
+
+    def slide(self, slide: Slide) -> str:
+        """Append a Slide under a temporary name, in the operand's own dtype."""
+        name = self.fresh("window")
+        self.ops.append(replace(slide, name=name))
+        self.dtypes[name] = slide.dtype
         return name
 
     def shortcut(

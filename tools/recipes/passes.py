@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from memory.records import DType
 from tools.recipes.axes import Solved
-from tools.recipes.micro import C_TYPES, Fill, Map, Micro, Reduce, Shortcut
+from tools.recipes.micro import C_TYPES, Fill, Map, Micro, Reduce, Shortcut, Slide
 
 
 @dataclass
@@ -99,7 +99,7 @@ def _alive(ops: tuple[Micro, ...], stores: tuple[str, ...]) -> tuple[Micro, ...]
     for op in reversed(ops):
         if op.name in needed:
             needed |= set(op.operands) if isinstance(op, Map) else set()
-            needed |= {op.operand} if not isinstance(op, Map | Fill) else set()
+            needed |= {op.operand} if not isinstance(op, Map | Fill | Slide) else set()
     return tuple(op for op in ops if op.name in needed)
 
 
@@ -133,6 +133,8 @@ class _Scheduler:
         elif isinstance(op, Fill):
             self.references[op.name] = op.text
             self.dtypes[op.name] = op.dtype
+        elif isinstance(op, Slide):
+            self.dtypes[op.name] = op.dtype  # a load
         elif isinstance(op, Map):
             self.dtypes[op.name] = op.dtype
             copies = op.text == "{0}" and C_TYPES[self.dtypes[op.operands[0]]] == C_TYPES[op.dtype]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory.records import KernelStep, Tunable
 from tools.recipes.body import Body, indent
-from tools.recipes.kernels import KernelSet, RegionPlan, choose, index_type
+from tools.recipes.kernels import KernelSet, RegionPlan, choose, preamble
 from tools.recipes.micro import STORED_TYPES
 
 
@@ -20,7 +20,7 @@ def emit(plan: RegionPlan) -> KernelSet:
         "// Run one by one, these operations would write every intermediate to memory and read it back; here an",
         f"// element stays in a register from load to store. A thread moves {prefix}_ITEMS vectors of {prefix}_V",
         "// neighbours; all loads are issued before the first result is needed, so that their latencies overlap.",
-        *index_type(plan),
+        *preamble(plan),
         f'extern "C" __global__ void __launch_bounds__({block})',
         f"{entry}({', '.join(params)}) {{",
         *indent(_statements(plan, body), 1),

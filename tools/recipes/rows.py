@@ -7,9 +7,10 @@ again). One block or part of a warp per row; `tools.recipes.split` shares a row 
 from __future__ import annotations
 
 from memory.records import KernelStep, Tunable
-from tools.recipes.body import Body, c_name, from_memory, indent, to_memory
+from tools.recipes import windows
+from tools.recipes.body import Body, c_name, indent, to_memory
 from tools.recipes.geometry import Geometry
-from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, index_type
+from tools.recipes.kernels import KernelSet, RegionPlan, Variant, choose, preamble
 from tools.recipes.micro import C_TYPES, Reduce, state_type
 from tools.recipes.passes import Sweep
 
@@ -65,7 +66,7 @@ class _Writer:
     def source(self) -> list[str]:
         sweeps = self.body.schedule.sweeps
         params, self.tensors = self.body.parameters(sweeps)
-        lines = [*self.comment(), *index_type(self.plan)]
+        lines = [*self.comment(), *preamble(self.plan)]
         lines += [
             f'extern "C" __global__ void __launch_bounds__({self.prefix}_BLOCK)',
             f"{self.entry}({', '.join(params)}) {{",
@@ -183,8 +184,7 @@ def row_load_lines(body: Body) -> list[str]:
     lines: list[str] = []
     for name in body.schedule.row_loads:
         access = body.geometry.loads[name]
-        index = body.geometry.index(access, body.geometry.rows)
-        text = from_memory(f"{access.tensor}_in[{index}]", access.dtype)
+        text = windows.element(body.geometry, access, body.geometry.rows)
         kind = C_TYPES[access.dtype]
         lines.append(f"const {kind} {c_name(name)} = live ? {text} : ({kind})0;")
     return lines

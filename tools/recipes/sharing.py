@@ -55,11 +55,11 @@ class SharedKernels:
         tunables = [f"{t.name}={t.value}{t.choices}" for t in made.tunables]
         launches = [f"{s.entry}{s.grid}{s.block}{s.shared_bytes}" for s in made.steps]
         code = [line for line in made.source if not line.lstrip().startswith("//")]
-        parts = ["\n".join(code), *dims, *tunables, *launches]
         names = {op.name for op in plan.ops} | set(plan.geometry.loads) | set(plan.geometry.stores)
         names |= {a.tensor for a in (*plan.geometry.loads.values(), *plan.geometry.stores.values())}
-        text = _named("\0".join(parts), plan.prefix, "R")
-        return tuple(_anonymous(text, names).split("\0"))
+        text = _anonymous(_named("\n".join(code), plan.prefix, "R"), names)
+        # Sizes name inputs of the graph, which are the same ones for every region.
+        return (text, *(_named(part, plan.prefix, "R") for part in (*dims, *tunables, *launches)))
 
     def _numbers(self, text: str) -> str:
         """An expression with weights' sizes as numbers and the factors of products in order."""
@@ -89,7 +89,7 @@ def _anonymous(text: str, names: set[str]) -> str:
     if not names:
         return text
     listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    pattern = re.compile(rf"\b(r_)?({listed})(_?)({_ROLES})?\b(?!\()")
+    pattern = re.compile(rf"(?<!\.)\b(r_)?({listed})(_?)({_ROLES})?\b(?!\()")
     order: dict[str, str] = {}
 
     def number(match: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from memory.records import Buffer, DType, KernelStep
 from tools.recipes.body import Body, c_name, indent
-from tools.recipes.kernels import KernelSet, RegionPlan, choose, index_type
+from tools.recipes.kernels import KernelSet, RegionPlan, choose, preamble
 from tools.recipes.micro import C_TYPES, STATE_WORDS, Reduce, state_type
 from tools.recipes.passes import Sweep
 from tools.recipes.rows import describe, row_load_lines, row_store_lines
@@ -41,7 +41,7 @@ def emit(plan: RegionPlan) -> KernelSet:
         f"// {p}: {plan.title} along few but long rows of {p}_COLS elements.",
         f"// {p}_SPLITS blocks share a row, or most of the chip would idle. Blocks cannot wait for each other, so",
         "// every reduction ends a kernel, and the next kernel joins its partial results first.",
-        *index_type(plan),
+        *preamble(plan),
     ]
     sweeps = body.schedule.sweeps
     for number, sweep in enumerate(sweeps):
