@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory.records import Buffer, DType, Graph, LibraryStep, Node, Program, SpecialArgument, Step, Tunable
-from tools.recipes import columns, pointwise, rows, split
+from tools.recipes import columns, pointwise, rows, split, tiled
 from tools.recipes.axes import Solved
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.geometry import Access, build_geometry, load_access, store_access, window_access
@@ -28,6 +28,7 @@ MAX_KERNEL_CHARS = 200_000
 """Below what a Program's source may have, with room for one more region and the helpers."""
 _EMITTERS = {
     Variant.VECTOR: pointwise.emit,
+    Variant.TILED: tiled.emit,
     Variant.SPLIT_ROW: split.emit,
     Variant.COLUMNS: columns.emit,
     Variant.COLUMNS_MULTI_PASS: columns.emit,

@@ -61,6 +61,7 @@ class Blueprint:
 
 TECHNIQUES: dict[Variant, tuple[str, ...]] = {
     Variant.VECTOR: ("elementwise fusion", "vectorized loads"),
+    Variant.TILED: ("elementwise fusion", "shared memory transpose"),
     Variant.WARP_PER_ROW: ("reduction fusion", "warp shuffle", "register caching"),
     Variant.BLOCK_PER_ROW: ("reduction fusion", "block reduction", "register caching"),
     Variant.SHARED_ROW: ("reduction fusion", "block reduction", "shared memory caching"),

@@ -39,6 +39,15 @@ _RECIPES = (
         tunables={"BLOCK": _BLOCKS, "VEC": _VECTORS, "ITEMS": (1, 2, 4, 8)},
     ),
     Recipe(
+        name="tiled",
+        family="pointwise",
+        pattern="elementwise chains that read along one dimension and write along another: transposed copies, "
+        "channels-last results of convolutions",
+        idea="A tile goes through shared memory, so that loads and stores both move whole cache lines.",
+        techniques=("elementwise fusion", "shared memory transpose"),
+        tunables={"BY": (4, 8, 16, 32)},
+    ),
+    Recipe(
         name="warp_per_row",
         family="rows",
         pattern=f"{_ROWS}; rows of up to about 1,000 elements",

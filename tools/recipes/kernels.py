@@ -19,6 +19,8 @@ class Variant(StrEnum):
 
     VECTOR = "vector"
     """Elementwise: each thread takes a few vectors."""
+    TILED = "tiled"
+    """Elementwise, read along one dimension and written along another: a block takes a tile through shared memory."""
     WARP_PER_ROW = "warp_per_row"
     """Part of a warp, or a whole one, owns a row and keeps it in registers."""
     BLOCK_PER_ROW = "block_per_row"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.recipes.columns import REGISTER_ITEMS as COLUMN_ITEMS
 from tools.recipes.kernels import RegionPlan, Variant
 from tools.recipes.rows import REGISTER_ITEMS as ROW_ITEMS
+from tools.recipes.tiled import crossing
 
 _FEW_ROWS = 132 * 2
 """Fewer rows than two blocks a multiprocessor of a large GPU leave it idle."""
@@ -16,7 +17,7 @@ _SHARED_BYTES = 200 * 1024
 def options(plan: RegionPlan) -> tuple[Variant, ...]:
     """Variants that are correct and not hopeless at the captured shapes."""
     if not plan.solved.reduced:
-        return (Variant.VECTOR,)
+        return (Variant.TILED, Variant.VECTOR) if crossing(plan) is not None else (Variant.VECTOR,)
     if plan.geometry.by_column:
         return _column_options(plan)
     rows, cols = plan.rows, plan.cols
