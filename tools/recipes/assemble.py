@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from memory.records import Buffer, DType, Graph, LibraryStep, Node, Program, SpecialArgument, Step, Tunable
 from tools.recipes import columns, pointwise, rows, split, tiled
 from tools.recipes.axes import Solved
+from tools.recipes.channels_last import FORMATS, NOWHERE, ChannelsLast, last_order
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.geometry import Access, build_geometry, load_access, store_access, window_access
 from tools.recipes.kernels import KernelSet, RegionPlan, Variant
@@ -38,8 +39,17 @@ _EMITTERS = {
 class Assembler:
     """Writes the Program of one graph."""
 
-    def __init__(self, graph: Graph, shapes: Shapes, fusion: Fusion, *, hoist: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        shapes: Shapes,
+        fusion: Fusion,
+        *,
+        hoist: bool = True,
+        last: ChannelsLast = NOWHERE,
+    ) -> None:
         """`hoist` False leaves what depends on state alone where eager has it: in every call."""
+        self.last = last
         self.graph = graph
         self.shapes = shapes
         self.fusion = fusion
@@ -143,7 +153,7 @@ class Assembler:
 
     def _permuted_view(self, name: str) -> None:
         """Give a value that a kernel wrote in another order of dimensions its own order back."""
-        order = stride_order(self.graph.values[name])
+        order = self._order(name)
         inverse = tuple(order.index(axis) for axis in range(len(order)))
         self._buffer(name, self.shapes.of(name), self.graph.values[name].dtype, view=True)
         step = LibraryStep(
@@ -161,10 +171,45 @@ class Assembler:
         if is_view(node):
             source = self.place(self.shapes.operands(node)[0])
             found = view_place(self.shapes, node, node.outputs.index(name), source)
+        elif name in self.last.made:
+            found = self._unfolded(name)
         self.places[name] = found or self._copied(name)
         if found and self._is_constant(node):
             self.constant.add(name)
         return self.places[name]
+
+    def _order(self, name: str) -> tuple[int, ...]:
+        """Dimensions of a value that a kernel writes, as they lie in memory."""
+        spec = self.graph.values[name]
+        if name in self.last.fed:
+            return last_order(len(spec.shape))
+        return stride_order(spec) if is_dense_permuted(spec) else tuple(range(len(spec.shape)))
+
+    def _ordered(self, tensor: str, name: str, order: tuple[int, ...]) -> Place:
+        """Where a value's elements are in a contiguous tensor that holds its dimensions in another order."""
+        dims = self.shapes.of(name)
+        strides = dict(zip(order, dense(tensor, tuple(dims[axis] for axis in order)).strides, strict=True))
+        return Place(tensor, dims, tuple(strides[axis] for axis in range(len(dims))))
+
+    def _unfolded(self, name: str) -> Place:
+        """A convolution's result, which lies channels-last already, as the contiguous tensor that kernels take."""
+        dims, order = self.shapes.of(name), last_order(len(self.shapes.of(name)))
+        tensor = self._free_name(f"{name}_last")
+        self._buffer(tensor, tuple(dims[axis] for axis in order), self.graph.values[name].dtype)
+        step = LibraryStep(op="aten.permute.default", args=(self.tensor(name), order), outputs=(tensor,))
+        self._add(step, constant=name in self.constant)
+        return self._ordered(tensor, name, order)
+
+    def _weight(self, name: str) -> str:
+        """A convolution's weight channels-last, made once where it does not change."""
+        spec, tensor = self.graph.values[name], self._free_name(f"{name}_last")
+        self._buffer(tensor, self.shapes.of(name), spec.dtype, view=True)
+        kwargs = {"memory_format": SpecialArgument(memory_format=FORMATS[len(spec.shape)])}
+        step = LibraryStep(
+            op="aten.clone.default", args=(self.tensor(name),), kwargs=dict(kwargs), outputs=(tensor,)
+        )
+        self._add(step, constant=name in self.constant)
+        return tensor
 
     def _copied(self, name: str) -> Place:
         source = self.tensor(name)
@@ -186,8 +231,10 @@ class Assembler:
         for name in node.outputs:
             if name is None:
                 continue
+            if name in self.last.made:
+                rename[self.last.weights[name]] = self._weight(self.last.weights[name])
             spec = self.graph.values[name]
-            view = is_view(node) or not spec.is_contiguous
+            view = is_view(node) or not spec.is_contiguous or name in self.last.made
             self._buffer(name, self.shapes.of(name), spec.dtype, view=view)
             self.tensors[name] = name
             if not view:
@@ -213,10 +260,9 @@ class Assembler:
             loads[name] = load_access(name, place, solved, values[name].dtype, dense=plain)
         stores = {}
         for name in region.stores:
-            order = stride_order(values[name]) if is_dense_permuted(values[name]) else None
-            in_order = order or tuple(range(len(values[name].shape)))
-            tensor = name if in_order == tuple(range(len(in_order))) else self._free_name(f"{name}_dense")
-            stores[name] = store_access(name, tensor, solved, values[name].dtype, in_order)
+            order = self._order(name)
+            tensor = name if order == tuple(range(len(order))) else self._free_name(f"{name}_dense")
+            stores[name] = store_access(name, tensor, solved, values[name].dtype, order)
         dtypes = {name: access.dtype for name, access in (*loads.items(), *stores.items())}
         words = tuple(self.graph.nodes[i].op.split(".")[1] for i in region.nodes)
         geometry = build_geometry(prefix, self.shapes.table, solved, loads, stores)
@@ -236,17 +282,10 @@ class Assembler:
         self.plans[plan.prefix] = plan
         constant = all(name in self.constant for name in region.reads)
         for name, access in plan.geometry.stores.items():
-            order = stride_order(self.graph.values[name]) if access.tensor != name else None
-            dims = self.shapes.of(name)
-            ordered = tuple(dims[axis] for axis in order) if order else dims
-            self._buffer(access.tensor, ordered, access.dtype)
-            if order:
-                strides = dict(zip(order, dense(access.tensor, ordered).strides, strict=True))
-                self.places[name] = Place(
-                    access.tensor, dims, tuple(strides[axis] for axis in range(len(dims)))
-                )
-            else:
-                self.places[name] = dense(name, dims)
+            order, dims = self._order(name), self.shapes.of(name)
+            self._buffer(access.tensor, tuple(dims[axis] for axis in order), access.dtype)
+            self.places[name] = self._ordered(access.tensor, name, order)
+            if access.tensor == name:
                 self.tensors[name] = name
             if constant:
                 self.constant.add(name)

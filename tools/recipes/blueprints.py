@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
-from memory.records import KernelStep, Problem, Program
+from memory.records import Graph, KernelStep, Problem, Program
 from tools.recipes import (
     activations,
     library_shapes,
@@ -21,6 +21,7 @@ from tools.recipes import (
     window_lowering,
 )
 from tools.recipes.assemble import Assembler
+from tools.recipes.channels_last import NOWHERE, find, with_copies
 from tools.recipes.fusion import Fusion, Region, Unit, is_view
 from tools.recipes.kernels import RegionPlan, Variant
 from tools.recipes.shapes import Shapes
@@ -55,6 +56,8 @@ class Blueprint:
     recipes: tuple[str, ...]
     """Names of the recipes it uses, as in `catalog()`."""
     fusion: FusionLevel
+    channels_last: bool = False
+    """Convolutions, and the kernels around them, keep each pixel's channels side by side."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Thread layout by region (`R0`, `R1`, ... in the order they run); a region left out takes its best one."""
 
@@ -74,41 +77,48 @@ TECHNIQUES: dict[Variant, tuple[str, ...]] = {
 
 def blueprints(problem: Problem, twin: Problem | None = None) -> tuple[Blueprint, ...]:
     """Distinct ways to build the problem, most promising first; the library-only plan is always last."""
-    found: list[Blueprint] = []
     plans = _plans(problem, twin, FusionLevel.FULL)
-    if plans:
-        best = {prefix: plan.variant for prefix, plan in plans.items()}
-        found.append(_full("fused", best, plans))
-        for rank in (1, 2):
-            other = {p: _option(plan, rank) for p, plan in plans.items()}
-            if other not in [b.variants for b in found]:
-                changed = sorted({v.value for p, v in other.items() if v != best[p]})
-                found.append(_full(f"fused_{'_'.join(changed)}", other, plans))
-        if _has_windows(plans) and (around := _plans(problem, twin, FusionLevel.NO_WINDOWS)):
-            chosen = {prefix: plan.variant for prefix, plan in around.items()}
-            found.append(_full("fused_around_windows", chosen, around, FusionLevel.NO_WINDOWS))
-        if any(plan.solved.reduced for plan in plans.values()) and _plans(
-            problem, twin, FusionLevel.POINTWISE
-        ):
-            found.append(
-                Blueprint(
-                    name="pointwise",
-                    idea="Fuse chains of elementwise operations and leave every reduction to the library.",
-                    techniques=TECHNIQUES[Variant.VECTOR],
-                    recipes=("pointwise",),
-                    fusion=FusionLevel.POINTWISE,
-                )
-            )
-    found.append(
-        Blueprint(
-            name="library",
-            idea="Call the library for every operation, without PyTorch's own overhead.",
-            techniques=("library calls",),
-            recipes=("library",),
-            fusion=FusionLevel.LIBRARY_ONLY,
-        )
-    )
-    return tuple(found)
+    found = _fused(plans) if plans else []
+    if _has_windows(plans) and (around := _plans(problem, twin, FusionLevel.NO_WINDOWS)):
+        found.append(_full("fused_around_windows", _best(around), around, FusionLevel.NO_WINDOWS))
+    if last := _plans(problem, twin, FusionLevel.FULL, channels_last=True):
+        found.append(_full("channels_last", _best(last), last, channels_last=True))
+    reduces = any(plan.solved.reduced for plan in plans.values())
+    if reduces and _plans(problem, twin, FusionLevel.POINTWISE):
+        found.append(_POINTWISE)
+    return (*found, _LIBRARY)
+
+
+_POINTWISE = Blueprint(
+    name="pointwise",
+    idea="Fuse chains of elementwise operations and leave every reduction to the library.",
+    techniques=TECHNIQUES[Variant.VECTOR],
+    recipes=("pointwise",),
+    fusion=FusionLevel.POINTWISE,
+)
+_LIBRARY = Blueprint(
+    name="library",
+    idea="Call the library for every operation, without PyTorch's own overhead.",
+    techniques=("library calls",),
+    recipes=("library",),
+    fusion=FusionLevel.LIBRARY_ONLY,
+)
+
+
+def _best(plans: Mapping[str, RegionPlan]) -> dict[str, Variant]:
+    return {prefix: plan.variant for prefix, plan in plans.items()}
+
+
+def _fused(plans: dict[str, RegionPlan]) -> list[Blueprint]:
+    """Everything fused: each region in its most promising layout, then in the ones after that."""
+    best = _best(plans)
+    found = [_full("fused", best, plans)]
+    for rank in (1, 2):
+        other = {p: _option(plan, rank) for p, plan in plans.items()}
+        if other not in [b.variants for b in found]:
+            changed = sorted({v.value for p, v in other.items() if v != best[p]})
+            found.append(_full(f"fused_{'_'.join(changed)}", other, plans))
+    return found
 
 
 def build(problem: Problem, blueprint: Blueprint, twin: Problem | None = None) -> Program:
@@ -117,9 +127,8 @@ def build(problem: Problem, blueprint: Blueprint, twin: Problem | None = None) -
     `twin`: the problem at reduced shapes. One capture cannot tell a 64 that is the batch from a 64 that is a width;
     two can, so that the Program binds to both. Without a twin, sizes are matched by value and place.
     """
-    shapes, fusion, units = _cut(problem, twin, blueprint.fusion)
-    hoist = blueprint.fusion is not FusionLevel.LIBRARY_ONLY
-    return Assembler(problem.graph, shapes, fusion, hoist=hoist).program(units, blueprint.variants)
+    assembler, units = _cut(problem, twin, blueprint.fusion, channels_last=blueprint.channels_last)
+    return assembler.program(units, blueprint.variants)
 
 
 def built(problem: Problem, twin: Problem | None = None) -> tuple[tuple[Blueprint, Program], ...]:
@@ -144,23 +153,40 @@ def _built(pair: _Pair) -> tuple[tuple[Blueprint, Program], ...]:
     return tuple((way, build(pair.problem, way, pair.twin)) for way in ways)
 
 
-def _cut(problem: Problem, twin: Problem | None, level: FusionLevel) -> tuple[Shapes, Fusion, list[Unit]]:
-    graph = problem.graph
-    shapes = Shapes(graph, twin.graph if twin else None)
-    fusion = Fusion(
-        graph, shapes, reductions=level is not FusionLevel.POINTWISE, windows=level is FusionLevel.FULL
-    )
+def _cut(
+    problem: Problem, twin: Problem | None, level: FusionLevel, *, channels_last: bool
+) -> tuple[Assembler, list[Unit]]:
+    """The graph's units, and what writes them."""
+    graph, other = problem.graph, twin.graph if twin else None
+    fusion = _fusion(graph, other, level)
+    last = NOWHERE
+    if channels_last:
+        graph, other = with_copies(fusion), with_copies(_fusion(other, None, level)) if other else None
+        fusion = _fusion(graph, other, level)
+        last = find(fusion)
     if level is FusionLevel.LIBRARY_ONLY:
-        return shapes, fusion, [i for i, node in enumerate(graph.nodes) if not is_view(node)]
-    return shapes, fusion, fusion.units()
+        units: list[Unit] = [i for i, node in enumerate(graph.nodes) if not is_view(node)]
+        return Assembler(graph, fusion.shapes, fusion, hoist=False), units
+    return Assembler(graph, fusion.shapes, fusion, last=last), fusion.units()
 
 
-def _plans(problem: Problem, twin: Problem | None, level: FusionLevel) -> dict[str, RegionPlan]:
-    """Region plans with their best variants, by prefix; none where a call launches no kernel and computes no less."""
-    shapes, fusion, units = _cut(problem, twin, level)
-    if not any(isinstance(unit, Region) for unit in units):
+def _fusion(graph: Graph, twin: Graph | None, level: FusionLevel) -> Fusion:
+    return Fusion(
+        graph,
+        Shapes(graph, twin),
+        reductions=level in (FusionLevel.FULL, FusionLevel.NO_WINDOWS),
+        windows=level is FusionLevel.FULL,
+    )
+
+
+def _plans(
+    problem: Problem, twin: Problem | None, level: FusionLevel, *, channels_last: bool = False
+) -> dict[str, RegionPlan]:
+    """Region plans with their best variants, by prefix; none where a call launches no kernel and computes no less, or
+    where there is nothing to keep channels-last."""
+    assembler, units = _cut(problem, twin, level, channels_last=channels_last)
+    if not any(isinstance(unit, Region) for unit in units) or (channels_last and not assembler.last.made):
         return {}
-    assembler = Assembler(problem.graph, shapes, fusion)
     program = assembler.program(units, {})
     launches = any(isinstance(step, KernelStep) for step in program.steps)
     return assembler.plans if launches or assembler.saved_flops else {}
@@ -182,20 +208,25 @@ def _full(
     variants: dict[str, Variant],
     plans: dict[str, RegionPlan],
     level: FusionLevel = FusionLevel.FULL,
+    *,
+    channels_last: bool = False,
 ) -> Blueprint:
     used = list(dict.fromkeys(variants.values()))
     techniques = tuple(dict.fromkeys(t for v in used for t in TECHNIQUES[v]))
     windows = _has_windows(plans)
     techniques += ("sliding window",) if windows else ()
+    techniques += ("channels-last convolutions",) if channels_last else ()
     titles = [f"{plan.title} ({variants[p].value.replace('_', ' ')})" for p, plan in plans.items()]
     listed = "; ".join(titles[:4]) + (f"; and {len(titles) - 4} more regions" if len(titles) > 4 else "")
+    marks = (("window", windows), ("channels_last", channels_last))
     return Blueprint(
         name=name,
         idea=f"Fuse into {len(plans)} region{'s' if len(plans) > 1 else ''}, so that no intermediate of one touches "
         f"memory: {listed}.",
         techniques=techniques,
-        recipes=(*dict.fromkeys(recipe_of(v) for v in used), *(("window",) if windows else ())),
+        recipes=(*dict.fromkeys(recipe_of(v) for v in used), *(word for word, is_so in marks if is_so)),
         fusion=level,
+        channels_last=channels_last,
         variants=variants,
     )
 

@@ -118,6 +118,16 @@ _RECIPES = (
         tunables={},
     ),
     Recipe(
+        name="channels_last",
+        family="library",
+        pattern="convolutions in two and three dimensions, with the elementwise operations, pools and reductions "
+        "around them",
+        idea="Convolutions take and give each pixel's channels side by side, as tensor cores want them; the kernels "
+        "around them read and write that layout, so that nothing is converted in a pass of its own.",
+        techniques=("channels-last convolutions", "shared memory transpose"),
+        tunables={},
+    ),
+    Recipe(
         name="library",
         family="library",
         pattern="every operation without a recipe: matrix products, convolutions, attention, recurrent layers",

@@ -57,4 +57,4 @@ def test_a_reshape_keeps_symbols_that_it_can_name() -> None:
 
 def test_every_variant_has_a_recipe() -> None:
     names = {recipe.name for recipe in catalog()}
-    assert {recipe_of(variant) for variant in Variant} | {"library", "window"} == names
+    assert {recipe_of(variant) for variant in Variant} | {"channels_last", "library", "window"} == names
