@@ -77,6 +77,9 @@ class _Forgetful:
         """See agents.calls.Journal."""
         return None
 
+    def sent(self, call: Call) -> None:
+        """See agents.calls.Journal."""
+
     def keep(self, call: Call, *, answered: bool) -> None:
         """See agents.calls.Journal."""
 
